@@ -1,0 +1,86 @@
+"""What a handler raises when it cannot return a value. Neutral: no vendor's class, no result type.
+
+    HandlerError
+    ├── DefiniteRefusal             the other side said no, or was never reached: surely no effect
+    │   ├── RetryableUpstreamError      time mends it: throttled, connection refused, name server busy
+    │   ├── UpstreamUnavailableError    it does not come back by waiting: certificate refused, no such host
+    │   └── EgressRefused               this process may not talk to that address
+    └── OutcomeUnknown              bytes left and no definite answer came: the effect may have happened
+
+Which of them a status means is the vendor handler's knowledge; what becomes of the claim is the invoker's (STATE, "How a call ends").
+A raise of any other class counts as unknown once the watermark is set.
+"""
+
+from agentic.contract.errors import AgenticError
+from agentic.contract.results import ErrorCode
+
+
+class HandlerError(AgenticError):
+    """Root of what handlers raise. Texts hold neither a header, a body, a path nor a query (B2)."""
+
+
+class DefiniteRefusal(HandlerError):
+    """The effect surely did not happen. The only way for a handler to end a call normally without a value.
+
+    Args:
+        message: what was refused and by whom, in words fit for an operator.
+        code: the stable code the caller reads.
+        retryable: the same call may succeed later without anybody changing anything.
+        retry_after_s: seconds the other side asked to wait; ``None`` when it did not say.
+        external_text: what the remote wrote; travels as labelled data, never as narration (B3).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: ErrorCode,
+        retryable: bool,
+        retry_after_s: float | None = None,
+        external_text: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+        self.external_text = external_text
+
+
+class RetryableUpstreamError(DefiniteRefusal):
+    """No effect, and waiting helps. The claim is released (J6)."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, external_text: str | None = None) -> None:
+        super().__init__(
+            message,
+            code=ErrorCode.RETRYABLE_UPSTREAM,
+            retryable=True,
+            retry_after_s=retry_after_s,
+            external_text=external_text,
+        )
+
+
+class UpstreamUnavailableError(DefiniteRefusal):
+    """No effect, and waiting alone does not help: somebody must repair the other side or our configuration."""
+
+    def __init__(self, message: str, *, external_text: str | None = None) -> None:
+        super().__init__(message, code=ErrorCode.UNAVAILABLE, retryable=False, external_text=external_text)
+
+
+class EgressRefused(DefiniteRefusal):
+    """The target lies outside what this client was built for. Nothing was sent."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code=ErrorCode.UNAVAILABLE, retryable=False)
+
+
+class OutcomeUnknown(HandlerError):
+    """The request may have been received and no definite answer came back (J3).
+
+    Args:
+        message: what was sent where and how the wait for its answer ended.
+        status: the HTTP status, when one arrived before the answer broke off or when the caller reads it as indefinite (504).
+    """
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
