@@ -228,12 +228,12 @@ async def test_the_watermark_comes_after_the_tls_handshake(tmp_path: Path) -> No
 @pytest.mark.guarantee("J7")
 async def test_a_repeat_is_the_same_bytes_under_its_own_watermark() -> None:
     watermark = Watermark()
-    async with wire(answer(), close=True) as server:
-        async with GovernedClient(
-            origin=server.origin, headers=AUTH, before_first_byte=watermark, deadline=soon()
-        ) as client:
-            for _ in range(2):
-                await client.post_bytes("/send?x=1", b'{"a":1}', headers={"Idempotency-Key": "k1"})
+    async with (
+        wire(answer(), close=True) as server,
+        GovernedClient(origin=server.origin, headers=AUTH, before_first_byte=watermark, deadline=soon()) as client,
+    ):
+        for _ in range(2):
+            await client.post_bytes("/send?x=1", b'{"a":1}', headers={"Idempotency-Key": "k1"})
     assert server.requests[0] == server.requests[1]
     assert b"idempotency-key: k1\r\n" in server.requests[0].lower()
     assert f"host: 127.0.0.1:{server.port}".encode() in server.requests[0].lower()
@@ -272,10 +272,12 @@ async def test_an_answer_that_trickles_cannot_outlive_the_deadline() -> None:
 
 async def test_a_deadline_that_has_passed_sends_nothing() -> None:
     watermark = Watermark()
-    async with wire(answer()) as server:
-        async with GovernedClient(origin=server.origin, before_first_byte=watermark, deadline=soon(-1)) as client:
-            with pytest.raises(RetryableUpstreamError, match="deadline"):
-                await client.post_bytes("/send", b"one")
+    async with (
+        wire(answer()) as server,
+        GovernedClient(origin=server.origin, before_first_byte=watermark, deadline=soon(-1)) as client,
+    ):
+        with pytest.raises(RetryableUpstreamError, match="deadline"):
+            await client.post_bytes("/send", b"one")
     assert (watermark.calls, server.connections) == (0, 0)
 
 
@@ -285,12 +287,12 @@ async def test_a_deadline_that_passes_while_the_watermark_is_written_sends_nothi
     async def before_first_byte() -> None:
         await never.wait()
 
-    async with wire(answer()) as server:
-        async with GovernedClient(
-            origin=server.origin, before_first_byte=before_first_byte, deadline=soon(0.2)
-        ) as client:
-            with pytest.raises(RetryableUpstreamError, match="nothing was sent"):
-                await client.post_bytes("/send", b"one")
+    async with (
+        wire(answer()) as server,
+        GovernedClient(origin=server.origin, before_first_byte=before_first_byte, deadline=soon(0.2)) as client,
+    ):
+        with pytest.raises(RetryableUpstreamError, match="nothing was sent"):
+            await client.post_bytes("/send", b"one")
     assert server.requests == []
 
 
@@ -317,16 +319,20 @@ async def test_a_cancelled_request_is_cancelled_and_leaves_no_connection() -> No
 
 
 async def test_an_answer_over_the_cap_is_cut_and_says_so() -> None:
-    async with wire(answer(b"x" * 300_000)) as server:
-        async with GovernedClient(origin=server.origin, max_body_bytes=1000, deadline=soon()) as client:
-            reply = await client.get("/big")
+    async with (
+        wire(answer(b"x" * 300_000)) as server,
+        GovernedClient(origin=server.origin, max_body_bytes=1000, deadline=soon()) as client,
+    ):
+        reply = await client.get("/big")
     assert (reply.status, reply.body, reply.truncated) == (200, b"x" * 1000, True)
 
 
 async def test_an_answer_at_the_cap_is_whole() -> None:
-    async with wire(answer(b"x" * 1000)) as server:
-        async with GovernedClient(origin=server.origin, max_body_bytes=1000, deadline=soon()) as client:
-            reply = await client.get("/exact")
+    async with (
+        wire(answer(b"x" * 1000)) as server,
+        GovernedClient(origin=server.origin, max_body_bytes=1000, deadline=soon()) as client,
+    ):
+        reply = await client.get("/exact")
     assert (len(reply.body), reply.truncated) == (1000, False)
 
 
@@ -343,10 +349,12 @@ async def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
 
 
 async def test_a_cookie_is_not_carried_into_the_next_request() -> None:
-    async with wire(answer(b"", "200 OK", "Set-Cookie: tenant=other"), close=True) as server:
-        async with GovernedClient(origin=server.origin, deadline=soon()) as client:
-            await client.get("/")
-            await client.get("/")
+    async with (
+        wire(answer(b"", "200 OK", "Set-Cookie: tenant=other"), close=True) as server,
+        GovernedClient(origin=server.origin, deadline=soon()) as client,
+    ):
+        await client.get("/")
+        await client.get("/")
     assert b"cookie" not in server.requests[1].lower()
 
 
@@ -429,9 +437,11 @@ async def test_a_name_that_leads_into_this_network_is_refused_before_a_connectio
 
 
 async def test_localhost_by_name_is_reached() -> None:
-    async with wire(answer(b"here")) as server:
-        async with GovernedClient(origin=f"http://localhost:{server.port}", deadline=soon()) as client:
-            reply = await client.get("/")
+    async with (
+        wire(answer(b"here")) as server,
+        GovernedClient(origin=f"http://localhost:{server.port}", deadline=soon()) as client,
+    ):
+        reply = await client.get("/")
     assert reply.body == b"here"
     assert f"host: localhost:{server.port}".encode() in server.requests[0].lower()
 
