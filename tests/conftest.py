@@ -1,0 +1,109 @@
+"""The databases that tests run against: real, fresh for each test, gone afterwards.
+
+One embedded server serves the whole test run, all workers of it; a database of a test is a clone of a migrated
+template. `AGENTIC_TEST_DATABASE_URL` names another server (a superuser's URL) to use in its place.
+"""
+
+import asyncio
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from agentic.local.postgres import EmbeddedPostgres, bootstrap_supabase
+from agentic.storage.migrations import migrate
+
+_RUN = "AGENTIC_TEST_RUN"
+_SETTINGS = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Names the run once; workers inherit the name and so share the server."""
+    if not hasattr(config, "workerinput"):
+        os.environ[_RUN] = uuid.uuid4().hex[:12]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Removes the server's folder when the last worker has ended."""
+    if not hasattr(config, "workerinput") and _server_root().parent.exists():
+        EmbeddedPostgres(_server_root()).destroy()
+        _server_root().parent.rmdir()
+
+
+def _server_root() -> Path:
+    # not pytest's own folder: as root, the account that runs Postgres may not enter it
+    return Path(tempfile.gettempdir()) / f"agentic-tests-{os.environ[_RUN]}" / "postgres"
+
+
+def database_url(server: str, name: str) -> str:
+    """The URL of another database of the same server."""
+    return urlsplit(server)._replace(path=f"/{name}").geturl()
+
+
+@pytest.fixture(scope="session")
+def postgres_dsn() -> Iterator[str]:
+    """URL of the server's database `postgres`, as superuser, with the roles and functions of Supabase."""
+    given = os.environ.get("AGENTIC_TEST_DATABASE_URL")
+    if given:
+        bootstrap_supabase(given)
+        yield given
+        return
+    _server_root().parent.mkdir(mode=0o711, exist_ok=True)
+    with EmbeddedPostgres(_server_root(), settings=_SETTINGS) as url:
+        bootstrap_supabase(url)
+        yield url
+
+
+@pytest.fixture(scope="session")
+def server(postgres_dsn: str) -> Iterator[psycopg.Connection]:
+    """One connection to create and drop databases over."""
+    with psycopg.connect(postgres_dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def template(postgres_dsn: str, server: psycopg.Connection) -> str:
+    """Name of a migrated database that nobody is connected to; the first worker makes it."""
+    name = f"template_{os.environ[_RUN]}"
+    # `postgres` is one place for all workers, a session lock does for a session's fixture
+    server.execute("select pg_advisory_lock(1)")
+    try:
+        if server.execute("select from pg_database where datname = %s", (name,)).fetchone() is None:
+            draft = f"{name}_draft"
+            server.execute(sql.SQL("create database {}").format(sql.Identifier(draft)))
+            bootstrap_supabase(database_url(postgres_dsn, draft))
+            with ThreadPoolExecutor(1) as thread:  # pytest-asyncio's own loop is left alone
+                thread.submit(asyncio.run, migrate(database_url(postgres_dsn, draft))).result(timeout=60)
+            server.execute(
+                sql.SQL("alter database {} rename to {}").format(sql.Identifier(draft), sql.Identifier(name))
+            )
+    finally:
+        server.execute("select pg_advisory_unlock(1)")
+    return name
+
+
+@pytest.fixture
+def database(postgres_dsn: str, server: psycopg.Connection, template: str) -> Iterator[str]:
+    """URL of a fresh, migrated database, as its owner. It is dropped after the test."""
+    yield from _fresh(postgres_dsn, server, template)
+
+
+@pytest.fixture
+def empty_database(postgres_dsn: str, server: psycopg.Connection) -> Iterator[str]:
+    """URL of a fresh database that no migration has touched and that has nothing of Supabase but the roles."""
+    yield from _fresh(postgres_dsn, server, "template1")
+
+
+def _fresh(postgres_dsn: str, server: psycopg.Connection, template: str) -> Iterator[str]:
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    server.execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template)))
+    yield database_url(postgres_dsn, name)
+    server.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
