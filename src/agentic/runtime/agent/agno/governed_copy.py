@@ -1,0 +1,72 @@
+"""A turn's own copy of the user's model: same provider, none of the settings that repeat a request behind our back.
+
+The user's object is never changed; it may be shared by many runs.
+"""
+
+from contextlib import suppress
+from functools import cache
+from typing import Any, cast
+
+from agno.models.base import Model
+
+from agentic.runtime.agent.agno.model import GovernedModel, TurnState
+
+
+def governed(model: Model, turn: TurnState) -> Model:
+    """A copy of ``model`` whose requests go through the turn's hooks."""
+    mixed = _mixed(type(model))
+    copy: Any = mixed.__new__(mixed)
+    copy.__dict__.update(model.__dict__)
+    copy.turn = turn
+    _send_once(copy)
+    _keep_history_here(copy)
+    return cast(Model, copy)
+
+
+@cache
+def _mixed(kind: type[Model]) -> type[Model]:
+    return cast(type[Model], type(kind.__name__, (GovernedModel, kind), {"__module__": kind.__module__}))
+
+
+async def release(copy: Model, original: Model) -> None:
+    """Close the connections this copy opened itself; those of the user's model stay open."""
+    for name in ("async_client", "client"):
+        client = getattr(copy, name, None)
+        if client is None or client is getattr(original, name, None) or getattr(copy, "lent_client", False):
+            continue
+        with suppress(
+            Exception
+        ):  # the turn is over and its answer stands; a connection that will not close cannot change it
+            if hasattr(client, "aio"):
+                await client.aio.aclose()
+            elif name == "async_client":
+                await client.close()
+
+
+def _send_once(copy: Any) -> None:
+    """One request an attempt: the run owns retries, and a hidden one would be neither counted nor capped (M1)."""
+    copy.retries = 0
+    copy.retry_with_guidance = False
+    copy.cache_response = False
+    if hasattr(copy, "max_retries"):
+        copy.max_retries = 0
+    params = getattr(copy, "client_params", None)
+    if isinstance(params, dict) and "max_retries" in params or _takes_client_params_only(copy):
+        copy.client_params = {**(params or {}), "max_retries": 0}
+    client = getattr(copy, "async_client", None)
+    if client is not None and getattr(client, "max_retries", None) and hasattr(client, "with_options"):
+        copy.async_client = client.with_options(max_retries=0)
+        copy.lent_client = True
+
+
+def _takes_client_params_only(copy: Any) -> bool:
+    """Whether the SDK's retries can be set through ``client_params`` alone: the Anthropic classes."""
+    return any(base.__module__.startswith("agno.models.anthropic") for base in type(copy).__mro__)
+
+
+def _keep_history_here(copy: Any) -> None:
+    """Responses models replay our log; a chain kept by the provider would outlive edits and expire (DECISIONS 3)."""
+    if hasattr(copy, "use_previous_response_id"):
+        copy.store = False
+        copy.use_previous_response_id = False
+        copy.background = False

@@ -1,0 +1,182 @@
+"""The mixin over a model: the one place every request and every proposed call passes.
+
+Before a request it hands the new messages to the run, after one it reports the attempt, and of the answer it decides which calls
+the loop may run. The entry points it overrides are not documented by agno; the contract tests hold them.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from agno.exceptions import ModelProviderError
+from agno.models.base import Model
+from agno.models.message import Message
+from agno.models.response import ModelResponse
+from agno.tools.function import Function, FunctionCall
+
+from agentic.contract.trust import Trust
+from agentic.runtime.agent.aborts import SegmentStop
+from agentic.runtime.agent.agno import call_ids, messages
+from agentic.runtime.agent.agno.adapter import paused_function
+from agentic.runtime.agent.agno.attempts import Attempt
+from agentic.runtime.agent.agno.reads import InlineReads, guarded
+from agentic.runtime.agent.agno.router import Route, RoutedCall, route
+from agentic.runtime.agent.agno.stop_reasons import STOP_KEY, stop_reason
+from agentic.runtime.agent.ports import RunMessage, TurnHooks
+from agentic.services.tools.models import FrozenTool
+
+
+@dataclass(kw_only=True, slots=True)
+class TurnState:
+    """What one turn knows while the loop runs."""
+
+    hooks: TurnHooks
+    stop: SegmentStop
+    reads: InlineReads
+    tools: Sequence[FrozenTool]
+    trust: dict[str, Trust]
+    """Label of every message of the log, by message id."""
+    failure: Exception | None = None
+    """What the last attempt failed with; agno keeps only its text."""
+    reason: str | None = None
+    """Why the provider stopped, as far as the answer under way has said."""
+    attempt: Attempt | None = None
+    routed: dict[str, list[RoutedCall]] = field(default_factory=dict)
+    """The router's decision, by assistant message id."""
+
+    def take_new(self, history: Sequence[Message]) -> list[RunMessage]:
+        """The messages no hook has seen yet, labelled; they count as seen from here on."""
+        fresh = []
+        for message in history:
+            if message.role == "system" or message.id in self.trust:
+                continue
+            self.trust[message.id] = self._label(message)
+            fresh.append(messages.dump(message, self.trust[message.id]))
+        return fresh
+
+    def _label(self, message: Message) -> Trust:
+        if message.role == "tool":
+            return self.reads.trust.get(message.tool_call_id or "", Trust.EXTERNAL)
+        # The model's words and what the loop adds by itself say nothing that the context did not hold (DECISIONS 16).
+        return min(
+            (*self.trust.values(), *self.reads.trust.values()), key=lambda label: label.rank, default=Trust.EXTERNAL
+        )
+
+
+class GovernedModel(Model):
+    """Mixed over the class of the user's model for one turn."""
+
+    turn: TurnState
+
+    async def ainvoke(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        """One request, whole answer."""
+        await self._checkpoint(kwargs["messages"])
+        attempt = self._begin()
+        try:
+            response: ModelResponse = await cast(Any, super()).ainvoke(*args, **kwargs)
+        except BaseException as exc:
+            self._failed(attempt, exc)
+            raise
+        if response.response_usage is not None:
+            attempt.usage(response.response_usage)
+        self._report(attempt)
+        return response
+
+    async def ainvoke_stream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ModelResponse]:
+        """One request, streamed answer."""
+        await self._checkpoint(kwargs["messages"])
+        attempt = self._begin()
+        try:
+            async for delta in cast(Any, super()).ainvoke_stream(*args, **kwargs):
+                if delta.response_usage is not None:
+                    attempt.usage(delta.response_usage)
+                yield delta
+        except BaseException as exc:
+            self._failed(attempt, exc)
+            raise
+        self._report(attempt)
+
+    async def aprocess_response_stream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ModelResponse]:
+        """As agno's, then settle the answer: it is complete here and none of its tools has run."""
+        async for delta in super().aprocess_response_stream(*args, **kwargs):
+            yield delta
+        await self._settle(kwargs["assistant_message"], kwargs["messages"])
+
+    async def _aprocess_model_response(self, *args: Any, **kwargs: Any) -> None:
+        """The same place when the answer is not streamed."""
+        await super()._aprocess_model_response(*args, **kwargs)
+        await self._settle(kwargs["assistant_message"], kwargs["messages"])
+
+    def get_function_calls_to_run(
+        self, assistant_message: Message, messages: list[Message], functions: dict[str, Function] | None = None
+    ) -> list[FunctionCall]:
+        """The loop's view of the calls: every one parses, and holds the call id alone.
+
+        agno's own version answers unknown and malformed calls by itself, asks again without bound, and turns the string "None"
+        into null; the raw text stays in the assistant message (N2).
+        """
+        calls = []
+        for routed in self.turn.routed[assistant_message.id]:
+            call = routed.call
+            if routed.route is Route.INLINE:
+                function = (functions or {})[call.model_name]
+                self.turn.reads.plan(call)
+            else:
+                function = paused_function(call.model_name or "unknown")
+            calls.append(
+                FunctionCall(function=function, arguments={"call_id": call.model_call_id}, call_id=call.model_call_id)
+            )
+        return calls
+
+    def _parse_provider_response(self, response: Any, *args: Any, **kwargs: Any) -> ModelResponse:
+        self._note(response)
+        parsed: ModelResponse = cast(Any, super())._parse_provider_response(response, *args, **kwargs)
+        return parsed
+
+    def _parse_provider_response_delta(self, response: Any, *args: Any, **kwargs: Any) -> Any:
+        self._note(response)
+        return cast(Any, super())._parse_provider_response_delta(response, *args, **kwargs)
+
+    async def _checkpoint(self, history: Sequence[Message]) -> None:
+        self.turn.stop.check()
+        await guarded(self.turn.stop, "checkpoint_failed", self.turn.hooks.before_request(self.turn.take_new(history)))
+
+    def _begin(self) -> Attempt:
+        self.turn.failure = self.turn.reason = None
+        self.turn.attempt = Attempt(self)
+        return self.turn.attempt
+
+    def _failed(self, attempt: Attempt, error: BaseException) -> None:
+        if isinstance(error, Exception):
+            self.turn.failure = error
+        self._report(attempt, error)
+
+    def _report(self, attempt: Attempt, error: BaseException | None = None) -> None:
+        try:
+            self.turn.hooks.attempted(attempt.end(error))
+        except Exception as exc:
+            raise self.turn.stop.record("failed", "attempt_not_recorded", exc) from exc
+
+    def _note(self, event: Any) -> None:
+        self.turn.reason = stop_reason(event) or self.turn.reason
+        kind = getattr(event, "type", None)
+        if kind == "response.incomplete" and self.turn.attempt is not None and event.response.usage is not None:
+            self.turn.attempt.usage(
+                cast(Any, self)._get_metrics(event.response.usage)
+            )  # agno reads it at completion only
+        if kind == "response.failed":  # agno takes it for the end of an empty answer
+            reported = event.response.error
+            raise ModelProviderError(message=getattr(reported, "message", "the response failed"), model_name=self.name)
+
+    async def _settle(self, answer: Message, history: list[Message]) -> None:
+        """Fix what is stored of an answer and decide its calls; store it first when one of them runs here (J8)."""
+        answer.provider_data = {
+            **(answer.provider_data or {}),
+            **({STOP_KEY: self.turn.reason} if self.turn.reason else {}),
+        }
+        call_ids.make_unique(answer, history)
+        routed = route(messages.proposed(answer, self.turn.tools), self.turn.tools)
+        self.turn.routed[answer.id] = routed
+        if any(each.route is Route.INLINE for each in routed):
+            for stored in self.turn.take_new([answer]):
+                await guarded(self.turn.stop, "answer_not_stored", self.turn.hooks.answered(stored))
