@@ -1,0 +1,108 @@
+"""Shortens a text to a number of encoded bytes: its head, a note of how much is shown, its tail.
+
+It cuts between characters as a reader counts them (no half emoji, no accent without its letter), and it measures what the
+text costs inside JSON, escapes included.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+HEAD_PERCENT: Final = 60
+TAIL_PERCENT: Final = 20
+_MIN_SHOWN_BYTES: Final = 16
+_MAX_CLUSTER: Final = 32
+_QUOTES: Final = 2
+_SHORT_ESCAPES: Final = frozenset('"\\\b\f\n\r\t')
+_JOINER: Final = "\u200d"
+_REGIONAL: Final = ("\U0001f1e6", "\U0001f1ff")
+_SKIN_TONES: Final = ("\U0001f3fb", "\U0001f3ff")
+_TAGS: Final = ("\U000e0020", "\U000e007f")
+
+
+def excerpt(text: str, max_bytes: int) -> str | None:
+    """Return head and tail of `text` with a note between, in at most `max_bytes` bytes once encoded as a JSON string.
+
+    The head takes at most 60 % of the bytes and the tail at most 20 %. `None` when the limit has no room for the note and a
+    few characters; the caller has already seen that the whole text does not fit.
+
+    Args:
+        text: without lone surrogates.
+        max_bytes: the limit of the encoded text, its quotes included.
+
+    Source: B1, DECISIONS 19.
+    """
+    total = len(text)
+    # Written with the largest count it can hold: the real note is never longer.
+    free = max_bytes - _QUOTES - _encoded(_note(total, total))
+    if free < _MIN_SHOWN_BYTES:
+        return None
+    head_bytes = min(max_bytes * HEAD_PERCENT // 100, free * HEAD_PERCENT // (HEAD_PERCENT + TAIL_PERCENT))
+    tail_bytes = min(max_bytes * TAIL_PERCENT // 100, free - head_bytes)
+    head = _head_length(text, head_bytes)
+    tail = _tail_start(text, tail_bytes, head)
+    return text[:head] + _note(head + total - tail, total) + text[tail:]
+
+
+def _note(shown: int, total: int) -> str:
+    return f"\n[... {shown} of {total} characters shown ...]\n"
+
+
+def _head_length(text: str, budget: int) -> int:
+    end, spent = 0, 0
+    while end < len(text) and (spent := spent + _cost(text[end])) <= budget:
+        end += 1
+    for length in range(end, max(end - _MAX_CLUSTER, 0), -1):
+        if _between_characters(text, length):
+            return length
+    return end
+
+
+def _tail_start(text: str, budget: int, head: int) -> int:
+    start, spent = len(text), 0
+    while start > head and (spent := spent + _cost(text[start - 1])) <= budget:
+        start -= 1
+    for position in range(start, min(start + _MAX_CLUSTER, len(text))):
+        if _between_characters(text, position):
+            return position
+    return start
+
+
+def _between_characters(text: str, position: int) -> bool:
+    """Whether a reader sees two characters meet here. Covers marks, joined emoji, skin tones, flags and CR LF."""
+    if position in (0, len(text)):
+        return True
+    before, after = text[position - 1], text[position]
+    if before == _JOINER or after == _JOINER or (before == "\r" and after == "\n"):
+        return False
+    if unicodedata.category(after).startswith("M") or _within(after, _SKIN_TONES) or _within(after, _TAGS):
+        return False
+    if _within(before, _REGIONAL) and _within(after, _REGIONAL):
+        return _flags_before(text, position) % 2 == 0
+    return True
+
+
+def _flags_before(text: str, position: int) -> int:
+    start = position
+    while start > 0 and _within(text[start - 1], _REGIONAL):
+        start -= 1
+    return position - start
+
+
+def _within(character: str, span: tuple[str, str]) -> bool:
+    return span[0] <= character <= span[1]
+
+
+def _encoded(text: str) -> int:
+    return sum(map(_cost, text))
+
+
+def _cost(character: str) -> int:
+    """Bytes of one character inside a JSON string."""
+    if character in _SHORT_ESCAPES:
+        return 2
+    point = ord(character)
+    if point < 0x20:
+        return 6
+    return 1 if point < 0x80 else 2 if point < 0x800 else 3 if point < 0x10000 else 4
