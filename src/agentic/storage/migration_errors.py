@@ -8,7 +8,7 @@ class MigrationError(ProgramFault):
 
 
 class MigrationFilesError(MigrationError):
-    """The migration files themselves are at fault: missing, misnamed, twice the same version, or not readable as SQL."""
+    """The migration files are at fault: missing, misnamed, two of one version, or not readable as SQL."""
 
 
 class MigrationFailed(MigrationError):

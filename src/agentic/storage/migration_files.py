@@ -1,5 +1,6 @@
 """Reads the migration files: `<version>_<name>.sql`, in the order of their versions."""
 
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +59,7 @@ def read_migrations(folder: Path) -> list[Migration]:
     if not paths:
         raise MigrationFilesError(f"there is no migration in {folder}; a migration is named <version>_<name>.sql.")
     migrations = sorted((_read(path) for path in paths), key=lambda migration: migration.version)
-    for earlier, later in zip(migrations, migrations[1:], strict=False):
+    for earlier, later in itertools.pairwise(migrations):
         if earlier.version == later.version:
             raise MigrationFilesError(
                 f"{earlier.file} and {later.file} have the same version; give the newer one its own."

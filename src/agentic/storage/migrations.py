@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import LiteralString, cast
+from typing import LiteralString
 
 import psycopg
 from psycopg.rows import DictRow
@@ -33,10 +33,14 @@ create table if not exists supabase_migrations.schema_migrations (version text n
 alter table supabase_migrations.schema_migrations add column if not exists statements text[];
 alter table supabase_migrations.schema_migrations add column if not exists name text;
 """
-_RECORDED: LiteralString = "select version, coalesce(statements, '{}') as statements from supabase_migrations.schema_migrations order by version"
+_RECORDED: LiteralString = """
+select version, coalesce(statements, '{}') as statements from supabase_migrations.schema_migrations order by version
+"""
 _RECORD: LiteralString = (
     "insert into supabase_migrations.schema_migrations (version, name, statements) values (%s, %s, %s)"
 )
+_HAS_RECORDS: LiteralString = "select to_regclass('supabase_migrations.schema_migrations') is not null as answer"
+_HAS_AGENT_SCHEMA: LiteralString = "select to_regnamespace('agent') is not null as answer"
 
 _Connection = psycopg.AsyncConnection[DictRow]
 _Recorded = Mapping[str, Sequence[str]]
@@ -110,10 +114,7 @@ async def status(dsn: str, *, folder: Path | None = None) -> list[MigrationStatu
     known = {migration.version: migration for migration in read_migrations(folder or default_folder())}
     async with await connect(dsn) as connection:
         _check_server(connection, dsn)
-        exists = await _one(
-            connection, "select to_regclass('supabase_migrations.schema_migrations') is not null as found"
-        )
-        recorded = await _recorded(connection) if exists["found"] else {}
+        recorded = await _recorded(connection) if await _is_true(connection, _HAS_RECORDS) else {}
     return [
         MigrationStatus(
             version=version,
@@ -153,7 +154,7 @@ async def _apply_next(connection: _Connection, migrations: Sequence[Migration], 
 async def _run(connection: _Connection, migration: Migration) -> None:
     for number, statement in enumerate(migration.statements, start=1):
         try:
-            await connection.execute(cast(LiteralString, statement))
+            await connection.execute(statement)
         except psycopg.Error as error:
             said = [
                 error.diag.message_primary or str(error).strip(),
@@ -180,10 +181,7 @@ def _check_server(connection: _Connection, dsn: str) -> None:
 
 
 async def _check_is_ours(connection: _Connection, recorded: _Recorded, dsn: str) -> None:
-    if recorded:
-        return
-    found = await _one(connection, "select to_regnamespace('agent') is not null as found")
-    if found["found"]:
+    if not recorded and await _is_true(connection, _HAS_AGENT_SCHEMA):
         raise DatabaseNotOurs(
             f"the database {describe(dsn)} has a schema 'agent', and no migration is recorded that made it: it belongs to "
             "something else, or was filled by hand. Name another database in DATABASE_URL; if the schema is left over "
@@ -219,7 +217,6 @@ async def _recorded(connection: _Connection) -> _Recorded:
     return {row["version"]: row["statements"] for row in await cursor.fetchall()}
 
 
-async def _one(connection: _Connection, query: LiteralString) -> DictRow:
+async def _is_true(connection: _Connection, query: LiteralString) -> bool:
     row = await (await connection.execute(query)).fetchone()
-    assert row is not None  # noqa: S101 - a select of one expression
-    return row
+    return bool(row and row["answer"])

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import psycopg
 from psycopg.rows import DictRow, dict_row
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from agentic.storage.connection import CONNECT_TIMEOUT_S, connect
+from agentic.storage.connection import CONNECT_TIMEOUT_S, DatabaseUnreachable, connect, describe
 
 Connection = psycopg.AsyncConnection[DictRow]
 """A connection of the pool: rows are dictionaries."""
@@ -51,5 +51,11 @@ async def open_pool(
         max_size=max_size,
         open=False,
     ) as pool:
-        await pool.wait(timeout=CONNECT_TIMEOUT_S)
+        try:
+            await pool.wait(timeout=CONNECT_TIMEOUT_S)
+        except PoolTimeout:
+            raise DatabaseUnreachable(
+                f"the database {describe(dsn)} did not give {min_size} connections within {CONNECT_TIMEOUT_S} s. "
+                "Raise its max_connections, or start fewer processes."
+            ) from None
         yield pool

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import LiteralString, NoReturn, cast
+from typing import LiteralString, NoReturn
 
 from agentic.contract.errors import ProgramFault
 
@@ -71,7 +71,7 @@ def _statement(path: Path, name: str, body: str) -> LiteralString:
     statement = "\n".join(itertools.dropwhile(_is_comment_or_blank, lines)).strip().rstrip(";").rstrip()
     if not statement:
         _refuse(path, f"{name} has no statement")
-    return cast(LiteralString, statement)
+    return statement
 
 
 def _is_comment_or_blank(line: str) -> bool:

@@ -58,9 +58,7 @@ def tokens(script: str) -> Iterator[Token]:
         SqlTextError: Something quoted or commented never ends; the message names its line.
     """
     position = 0
-    while position < len(script):
-        found = _TOKEN.match(script, position)
-        assert found is not None  # noqa: S101 - the last alternative takes any character
+    while found := _TOKEN.match(script, position):  # the last alternative takes any character
         kind, end = Kind.SYMBOL, found.end()
         match found.lastgroup:
             case "space":

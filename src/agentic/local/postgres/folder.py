@@ -18,7 +18,8 @@ from agentic.local.postgres.account import ServiceAccount, service_account
 from agentic.local.postgres.errors import DataFolderError
 
 _MARKER = "agentic-postgres.json"
-_PLACES = (Path("/var/lib/agentic"), Path("/var/tmp/agentic"))  # noqa: S108 - survives a restart; folders made by mkdtemp
+_PLACES = (Path("/var/lib/agentic"), Path("/var/tmp/agentic"))
+"""They survive a restart of the machine. The folders in them are made by mkdtemp, so nobody can prepare one for us."""
 _LONGEST_SOCKET_DIR = 85
 """Bytes. A socket's whole path must stay under 104 on macOS and 108 on Linux, and Postgres appends up to 18."""
 
@@ -74,7 +75,7 @@ class Home:
             inside.mkdir(mode=0o700, exist_ok=True)
             account.own(inside)
         elif self.socket_dir == inside or not self.socket_dir.is_dir():
-            short = Path(tempfile.mkdtemp(prefix="agentic-postgres-"))
+            short = Path(tempfile.mkdtemp(prefix="agentic-postgres-", dir=_short_parent(account)))
             account.own(short)
             (self.path / "socket_dir").write_text(str(short), encoding="utf-8")
 
@@ -85,7 +86,7 @@ def find_home(root: Path) -> Home | None:
     Raises:
         DataFolderError: `root` holds something that is not ours, or cannot be read.
     """
-    with _told_as_folder_errors(root):
+    with told_as_folder_errors(root):
         if not root.exists():
             return None
         if not root.is_dir():
@@ -117,25 +118,27 @@ def make_home(root: Path) -> Home:
     existing = find_home(root)
     if existing:
         return existing
-    with _told_as_folder_errors(root):
+    with told_as_folder_errors(root):
+        account = service_account()
         root.parent.mkdir(parents=True, exist_ok=True)
         # complete before it gets its name: nobody may see a folder with content and without the marker
         draft = Path(tempfile.mkdtemp(prefix=f".{root.name}-", dir=root.parent))
-        account = service_account()
-        place = None if account.reaches(root.parent) else _place_elsewhere()
-        if account.switch:
-            draft.chmod(0o711)
-        (draft / _MARKER).write_text(json.dumps({"place": str(place) if place else None}), encoding="utf-8")
+        place: Path | None = None
         try:
+            if account.switch:
+                draft.chmod(0o711)
+            if not account.reaches(root.parent):
+                place = _place_elsewhere()
+            (draft / _MARKER).write_text(json.dumps({"place": str(place) if place else None}), encoding="utf-8")
             draft.rename(root)
-        except OSError:
-            shutil.rmtree(draft)
+        except BaseException as error:
+            shutil.rmtree(draft, ignore_errors=True)
             if place:
-                shutil.rmtree(place)
-            existing = find_home(root)
-            if existing is None:
+                shutil.rmtree(place, ignore_errors=True)
+            made_meanwhile = find_home(root) if isinstance(error, OSError) else None
+            if made_meanwhile is None:
                 raise
-            return existing
+            return made_meanwhile
         return Home(path=place or root)
 
 
@@ -150,6 +153,14 @@ def remove_home(root: Path, home: Home) -> None:
     if home.path != root:
         shutil.rmtree(home.path, ignore_errors=True)
     shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _short_parent(account: ServiceAccount) -> Path:
+    """A temporary folder with a short path that the account can enter."""
+    for parent in (Path(tempfile.gettempdir()), Path("/tmp")):
+        if len(os.fsencode(parent)) <= _LONGEST_SOCKET_DIR - 30 and account.reaches(parent):
+            return parent
+    raise DataFolderError("no temporary folder has a path short enough for a socket. Set TMPDIR to a short one.")
 
 
 def _place_elsewhere() -> Path:
@@ -181,7 +192,8 @@ def _read(marker: Path) -> Mapping[str, object]:
 
 
 @contextmanager
-def _told_as_folder_errors(root: Path) -> Iterator[None]:
+def told_as_folder_errors(root: Path) -> Iterator[None]:
+    """Turns what the file system refuses into a sentence with the remedy."""
     try:
         yield
     except OSError as error:

@@ -28,8 +28,8 @@ def main(argument: str) -> None:
     """Starts Postgres and stays until it has ended.
 
     Args:
-        argument: JSON object with `command` (argument list), `env`, `users` (path of the lock file), `log` (path), `uid`
-            and `gid` (null to keep ours). The server lock arrives as an inherited descriptor and stays open here and in
+        argument: JSON object with `command` (argument list), `env`, `users` (path of the lock file), `log` (path),
+            `uid` and `gid` (null to keep ours). The server lock arrives as an inherited descriptor and stays open here and in
             Postgres.
     """
     spec = json.loads(argument)

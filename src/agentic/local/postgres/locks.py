@@ -1,4 +1,4 @@
-"""File locks between processes: held by an open file, so the kernel drops them when their holder dies, however it dies."""
+"""File locks between processes. An open file holds them, so the kernel drops them when their holder dies, in any way."""
 
 import os
 import sys

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 from urllib.parse import quote
 
 import psycopg
@@ -30,7 +29,7 @@ from agentic.local.postgres.cluster import (
     server_environment,
 )
 from agentic.local.postgres.errors import DataFolderError, ServerFailedError
-from agentic.local.postgres.folder import Home, find_home, make_home, remove_home
+from agentic.local.postgres.folder import Home, find_home, make_home, remove_home, told_as_folder_errors
 from agentic.local.postgres.locks import try_lock, wait_for_lock
 
 DEFAULT_ROOT = Path(".agentic/postgres")
@@ -96,7 +95,8 @@ class EmbeddedPostgres:
             ServiceAccountError: There is no account under which Postgres would run.
             ServerFailedError: It did not start; the message quotes its log.
         """
-        with self._exclusively() as home:
+        parent_is_ours = not self._root.parent.exists()
+        with self._exclusively() as home, told_as_folder_errors(self._root):
             self._home = home
             fresh = not home.data.exists()
             try:
@@ -106,6 +106,8 @@ class EmbeddedPostgres:
                 self._leave()
                 if fresh and not home.data.exists():  # nothing came to be, so nothing is left behind
                     remove_home(self._root, home)
+                    if parent_is_ours:
+                        self._root.parent.rmdir()
                 raise
 
     def stop(self) -> bool:
@@ -120,6 +122,9 @@ class EmbeddedPostgres:
         if self._membership is None or self._home is None:
             return True
         home = self._home
+        if not home.path.exists():  # somebody removed the folder by hand; the guard still sees us go
+            self._leave()
+            return True
         lock = wait_for_lock(home.lock, timeout_s=_LOCK_TIMEOUT_S)
         try:
             self._leave()
@@ -303,9 +308,9 @@ def _spawn_guard(home: Home, command: list[str], account: ServiceAccount, server
 
 
 def _remove_stale_pid_file(home: Home) -> None:
-    """Removes the pid file of a killed server whose number another program now has, for which Postgres would refuse.
+    """Removes the pid file of a killed server whose number another program has by now; Postgres would refuse to start.
 
-    The server lock is ours, so none of our servers lives; one that somebody started by hand works in the data directory.
+    The server lock is ours, so none of our servers lives; one that somebody started by hand works in the data folder.
     """
     pid_file = home.data / "postmaster.pid"
     with contextlib.suppress(FileNotFoundError, ValueError):
