@@ -1,0 +1,121 @@
+"""The engine's HTTP side: events in, registrations in. Loopback only, unsigned, as the SDK's development mode expects.
+
+Pages in a browser can reach loopback too. Requests under a foreign `Host` name or without a JSON content type are refused,
+which keeps out DNS rebinding and cross-site forms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from agentic.local.engine.declarations import read_app
+from agentic.local.engine.errors import EngineError, PortUnavailable
+from agentic.local.engine.events import BadEvent, read_events, take_in
+from agentic.local.engine.register import register
+from agentic.local.engine.store import Store
+
+_HOSTS = ["127.0.0.1", "localhost"]
+
+
+def build_app(*, store: Store, wake: Callable[[], None], registered: Callable[[str], None]) -> FastAPI:
+    """The routes.
+
+    Args:
+        store: where events and registrations are written.
+        wake: called after each, when there may be work.
+        registered: called with the address of each app that registered.
+    """
+    app = FastAPI(openapi_url=None)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS)
+
+    @app.post("/e/{key}")
+    async def send_events(key: str, request: Request) -> JSONResponse:
+        try:
+            body = await _json(request)
+            async with store.transaction() as transaction:
+                seed = request.headers.get("x-inngest-event-id-seed")
+                events = read_events(body, transaction=transaction, seed=seed)
+                await take_in(transaction, events)
+        except BadEvent as wrong:
+            return JSONResponse({"ids": [], "status": 400, "error": str(wrong)}, status_code=400)
+        wake()
+        return JSONResponse({"ids": [event["id"] for event in events], "status": 200})
+
+    @app.post("/fn/register")
+    async def register_app(request: Request) -> JSONResponse:
+        try:
+            declared = read_app(await _json(request))
+            async with store.transaction() as transaction:
+                modified = await register(transaction, declared)
+        except (BadEvent, EngineError) as refused:
+            return JSONResponse({"ok": False, "error": str(refused)}, status_code=400)
+        registered(declared.url)
+        wake()
+        return JSONResponse({"ok": True, "modified": modified})
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        return {"engine": "agentic", "status": "ok"}
+
+    return app
+
+
+async def _json(request: Request) -> Any:
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise BadEvent("the request is not application/json")
+    try:
+        return json.loads(await request.body())
+    except ValueError as wrong:
+        raise BadEvent(f"the request is not JSON ({wrong})") from wrong
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket to listen on.
+
+    Raises:
+        PortUnavailable: it cannot be bound.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        # Now, not when the server gets to it: two sockets may bind one address, only one may listen.
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise PortUnavailable(host=host, port=port, reason=error.strerror or str(error)) from error
+    return listener
+
+
+class _Server(uvicorn.Server):
+    """uvicorn inside somebody else's program: signals stay that program's own."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve an ASGI app on a bound socket while the block runs."""
+    config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=2)
+    server = _Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listener]), name="engine-http")
+    try:
+        while not server.started and not task.done():
+            await asyncio.sleep(0.002)
+        yield
+    finally:
+        server.should_exit = True
+        await task
+        listener.close()

@@ -1,0 +1,26 @@
+"""Fixtures of the engine's tests, and their neighbouring modules on the import path."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from engine_bench import Bench
+
+
+@pytest.fixture
+async def bench(empty_database: str) -> AsyncIterator[Bench]:
+    async with contextlib.AsyncExitStack() as stack:
+        bench = Bench(dsn=empty_database, stack=stack)
+        await bench.engine.start()
+        bench.client = bench.new_client()
+        try:
+            yield bench
+        finally:
+            await bench.engine.stop(grace_s=0)
