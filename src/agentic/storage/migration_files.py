@@ -30,7 +30,7 @@ class Migration:
 
     def is_recorded_as(self, statements: list[str]) -> bool:
         """Whether recorded statements say the same, comments and layout aside."""
-        return essence(";\n".join(self.statements)) == essence(";\n".join(statements))
+        return essence("\n;\n".join(self.statements)) == essence(";\n".join(statements))
 
 
 def default_folder() -> Path:

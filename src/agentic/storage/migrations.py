@@ -163,7 +163,7 @@ async def _run(connection: _Connection, migration: Migration) -> None:
             ]
             raise MigrationFailed(
                 f"{migration.file}, statement {number} of {len(migration.statements)} failed: "
-                f"{'; '.join(part for part in said if part)}. The whole file was rolled back, earlier files stay applied. "
+                f"{'; '.join(part for part in said if part)}. The whole file was rolled back; earlier files stay. "
                 "Put right what the message names (the file, or what is in the database) and migrate again.",
                 file=migration.file,
                 statement=number,
@@ -183,8 +183,8 @@ def _check_server(connection: _Connection, dsn: str) -> None:
 async def _check_is_ours(connection: _Connection, recorded: _Recorded, dsn: str) -> None:
     if not recorded and await _is_true(connection, _HAS_AGENT_SCHEMA):
         raise DatabaseNotOurs(
-            f"the database {describe(dsn)} has a schema 'agent', and no migration is recorded that made it: it belongs to "
-            "something else, or was filled by hand. Name another database in DATABASE_URL; if the schema is left over "
+            f"the database {describe(dsn)} has a schema 'agent', and no migration is recorded that made it: it is "
+            "something else's, or made by hand. Name another database in DATABASE_URL; if the schema is left over "
             "and nobody needs it, drop it."
         )
 
@@ -194,8 +194,8 @@ def _check_history(migrations: Sequence[Migration], recorded: _Recorded, dsn: st
     unknown = sorted(set(recorded) - set(known))
     if unknown:
         raise DatabaseNewer(
-            f"the database {describe(dsn)} records migrations that this build does not have ({', '.join(unknown)}): a newer "
-            "build or another project has migrated it. Use that build, or name another database in DATABASE_URL."
+            f"the database {describe(dsn)} records migrations that this build does not have ({', '.join(unknown)}): "
+            "a newer build or another project has migrated it. Use that build, or another database in DATABASE_URL."
         )
     for version, statements in recorded.items():
         if _state(known[version], statements) is MigrationState.CHANGED:

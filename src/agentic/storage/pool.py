@@ -1,6 +1,6 @@
 """The pool of database connections that a process works with.
 
-Connections are in autocommit mode: a statement is a transaction, and a unit of work is one statement wherever it can be.
+Connections are in autocommit mode: a statement is a transaction, and a unit of work is one statement where it can be.
 No session state, so that a transaction pooler may sit in between.
 """
 

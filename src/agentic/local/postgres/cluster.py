@@ -41,7 +41,7 @@ def choose_binaries(home: Home | None, given: Binaries | None) -> Binaries:
     here = given or find_binaries()
     raise DataFolderError(
         f"{home.data} was written by Postgres {written_by}, and the programs here are {here.version} ({here.source}). "
-        f"Dump it with pg_dump of version {written_by} and restore it into a new folder, or convert it with pg_upgrade: "
+        f"Dump it with pg_dump of version {written_by} and restore it into a new folder, or use pg_upgrade: "
         f"both are among the programs of a Postgres package ({here.bin_dir})."
     )
 

@@ -29,8 +29,8 @@ def main(argument: str) -> None:
 
     Args:
         argument: JSON object with `command` (argument list), `env`, `users` (path of the lock file), `log` (path),
-            `uid` and `gid` (null to keep ours). The server lock arrives as an inherited descriptor and stays open here and in
-            Postgres.
+            `uid` and `gid` (null to keep ours). The server lock arrives as an inherited descriptor and stays open here
+            and in Postgres.
     """
     spec = json.loads(argument)
     if os.fork():

@@ -1,4 +1,4 @@
-"""File locks between processes. An open file holds them, so the kernel drops them when their holder dies, in any way."""
+"""File locks between processes. An open file holds them: however its holder dies, the kernel drops the lock."""
 
 import os
 import sys
