@@ -3,7 +3,7 @@
 The user's object is never changed; it may be shared by many runs.
 """
 
-from contextlib import suppress
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -12,35 +12,21 @@ from agno.models.base import Model
 from agentic.runtime.agent.agno.model import GovernedModel, TurnState
 
 
-def governed(model: Model, turn: TurnState) -> Model:
-    """A copy of ``model`` whose requests go through the turn's hooks."""
+def governed(model: Model, turn: TurnState, clients: Mapping[str, Any]) -> Model:
+    """A copy of ``model`` whose requests go through the turn's hooks, over connections an earlier copy opened."""
     mixed = _mixed(type(model))
     copy: Any = mixed.__new__(mixed)
     copy.__dict__.update(model.__dict__)
     copy.turn = turn
     _send_once(copy)
     _keep_history_here(copy)
+    copy.__dict__.update(clients)
     return cast(Model, copy)
 
 
 @cache
 def _mixed(kind: type[Model]) -> type[Model]:
     return cast(type[Model], type(kind.__name__, (GovernedModel, kind), {"__module__": kind.__module__}))
-
-
-async def release(copy: Model, original: Model) -> None:
-    """Close the connections this copy opened itself; those of the user's model stay open."""
-    for name in ("async_client", "client"):
-        client = getattr(copy, name, None)
-        if client is None or client is getattr(original, name, None) or getattr(copy, "lent_client", False):
-            continue
-        with suppress(
-            Exception
-        ):  # the turn is over and its answer stands; a connection that will not close cannot change it
-            if hasattr(client, "aio"):
-                await client.aio.aclose()
-            elif name == "async_client":
-                await client.close()
 
 
 def _send_once(copy: Any) -> None:
@@ -56,7 +42,6 @@ def _send_once(copy: Any) -> None:
     client = getattr(copy, "async_client", None)
     if client is not None and getattr(client, "max_retries", None) and hasattr(client, "with_options"):
         copy.async_client = client.with_options(max_retries=0)
-        copy.lent_client = True
 
 
 def _takes_client_params_only(copy: Any) -> bool:
@@ -69,4 +54,4 @@ def _keep_history_here(copy: Any) -> None:
     if hasattr(copy, "use_previous_response_id"):
         copy.store = False
         copy.use_previous_response_id = False
-        copy.background = False
+        copy.background = None

@@ -9,7 +9,7 @@ from agno.models.utils import get_model
 from agentic.contract.errors import ProgramFault
 
 Models = Mapping[str, Callable[[], Model]]
-"""Models registered with the application, by the name a definition uses; the factory is called at each turn."""
+"""Models registered with the application, by the name a definition uses; a factory is called once in an event loop."""
 
 _PACKAGES = {
     "openai": ("openai", ("OPENAI_API_KEY",)),

@@ -17,9 +17,10 @@ from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.agno import messages
 from agentic.runtime.agent.agno.adapter import functions
 from agentic.runtime.agent.agno.attempts import failed
-from agentic.runtime.agent.agno.governed_copy import governed, release
+from agentic.runtime.agent.agno.governed_copy import governed
 from agentic.runtime.agent.agno.model import TurnState
-from agentic.runtime.agent.agno.providers import Models, resolve
+from agentic.runtime.agent.agno.pool import ModelPool
+from agentic.runtime.agent.agno.providers import Models
 from agentic.runtime.agent.agno.reads import InlineReads
 from agentic.runtime.agent.agno.stop_reasons import STOP_KEY, is_whole
 from agentic.runtime.agent.agno.stream import WIND_DOWN_S, exhaust
@@ -49,13 +50,14 @@ class AgnoLoop:
     """The agent loop of agno, as the port ``AgentLoop`` wants it.
 
     Args:
-        models: models registered with the application, by name; others are agno model strings, ``provider:model``.
+        models: factories of the models registered with the application, by name, each called once in an event loop; other
+            names are agno model strings, ``provider:model``.
         stream: ask the providers for streams; ``False`` for those that have none.
         wind_down_s: how long, in seconds, a cancelled turn waits for the loop to reach its next hook.
     """
 
     def __init__(self, models: Models | None = None, *, stream: bool = True, wind_down_s: float = WIND_DOWN_S) -> None:
-        self._models: Models = dict(models or {})
+        self._pool = ModelPool(models or {})
         self._stream = stream
         self._wind_down_s = wind_down_s
 
@@ -70,7 +72,11 @@ class AgnoLoop:
         Raises:
             ProgramFault: what is missing, and what to do.
         """
-        resolve(name, self._models)
+        self._pool.check(name)
+
+    async def aclose(self) -> None:
+        """Close the connections to providers that turns in this event loop opened."""
+        await self._pool.aclose()
 
     def user_message(self, text: str) -> RunMessage:
         """The message that starts a run; nothing in it is templated."""
@@ -97,7 +103,7 @@ class AgnoLoop:
             RegistryError: the tools cannot be shown to a provider.
             RunEnded: ``history_unreadable``.
         """
-        model = resolve(turn.definition.model, self._models)
+        pooled = self._pool.get(turn.definition.model)
         history = messages.render([messages.load(stored) for stored in turn.messages])
         stop = SegmentStop()
         reads = InlineReads(hooks, stop)
@@ -109,12 +115,12 @@ class AgnoLoop:
             trust={stored.id: stored.trust for stored in turn.messages},
         )
         shown = functions(turn.tools, reads.run)
-        copy = governed(model, state)
+        copy = governed(pooled.model, state, pooled.clients)
         agent = _agent(copy, turn, shown)
         try:
             ended = await exhaust(self._run(agent, history), stop, self._wind_down_s)
         finally:
-            await release(copy, model)
+            pooled.keep(copy)
         stop.check()
         if ended.output is None or ended.output.status is RunStatus.error:
             if state.failure is not None:
