@@ -1,0 +1,1 @@
+"""The demo: a small product around one governed agent run."""

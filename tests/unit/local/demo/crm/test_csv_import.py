@@ -1,0 +1,116 @@
+from pathlib import Path
+
+import pytest
+
+from agentic.local.demo.crm.contacts import Contact
+from agentic.local.demo.crm.csv_import import MAX_BYTES, SAMPLE, ImportReport, load_contacts
+from agentic.local.demo.crm.problems import CsvProblem
+
+
+def load(folder: Path, content: str | bytes) -> ImportReport:
+    path = folder / "contacts.csv"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return load_contacts(path)
+
+
+def test_the_shipped_export_is_read_and_counted() -> None:
+    report = load_contacts(SAMPLE)
+    names = {contact.name for contact in report.contacts}
+    assert {
+        "Anna Müller",
+        "Søren Kjærgaard",
+        "Łukasz Wiśniewski",
+        "Günter Weiß",
+        "Jörg Müller",
+        "Łucja Kowalska",
+    } <= names
+    assert not [name for name in names if "Ã" in name or "Å" in name]
+    assert (report.rows, len(report.contacts), report.merged) == (58, 51, 7)
+    assert (report.missing_email, report.repaired, report.encoding) == (3, 12, "mixed")
+    assert report.rows == len(report.contacts) + report.merged + report.skipped
+
+
+@pytest.mark.parametrize(("delimiter", "word"), [(",", "comma"), (";", "semicolon"), ("\t", "tab")])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_comma_semicolon_and_tab_are_told_apart(tmp_path: Path, delimiter: str, word: str, quote: str) -> None:
+    heading = delimiter.join(f"{quote}{name}{quote}" for name in ("Name", "E-Mail", "Company"))
+    row = delimiter.join(("Per Hansen", "per@fjord.example", '"Fjord, ""Analytics""; AS"'))
+    report = load(tmp_path, f"{heading}\n{row}\n")
+    assert report.delimiter == word
+    assert report.contacts == (Contact(name="Per Hansen", email="per@fjord.example", company='Fjord, "Analytics"; AS'),)
+
+
+def test_headings_match_in_any_case_order_and_spelling(tmp_path: Path) -> None:
+    report = load(
+        tmp_path, "company_name,LAST NAME,e-mail,first-name,Country/Region\nFjord,Hansen,p@fjord.example,Per,Norway\n"
+    )
+    assert report.contacts == (Contact(name="Per Hansen", email="p@fjord.example", company="Fjord", country="Norway"),)
+
+
+def test_cells_are_trimmed_and_a_quoted_line_break_stays_in_its_note(tmp_path: Path) -> None:
+    report = load(
+        tmp_path,
+        'name,email,company,website,notes\r\n  Per \u00a0 Hansen , Per@FJORD.example ,,https://www.Fjord.example/en,"one\r\ntwo"\r\n',
+    )
+    assert report.contacts == (
+        Contact(name="Per Hansen", email="per@fjord.example", domain="fjord.example", notes="one\ntwo"),
+    )
+
+
+def test_rows_without_an_email_are_kept_and_blank_rows_are_not(tmp_path: Path) -> None:
+    report = load(tmp_path, "name,email,company\nPer,,A\nIda,n/a,A\n,,\n\n,,A\n,only@fjord.example,A\n\n")
+    assert [(contact.name, contact.email) for contact in report.contacts] == [
+        ("Per", None),
+        ("Ida", None),
+        ("only@fjord.example", "only@fjord.example"),
+    ]
+    assert (report.rows, report.missing_email, report.skipped) == (4, 2, 1)
+
+
+def test_a_name_written_last_comma_first_is_turned(tmp_path: Path) -> None:
+    assert load(tmp_path, 'name,email,company\n"Müller, Anna",,A\n').contacts[0].name == "Anna Müller"
+
+
+def test_trailing_delimiters_are_no_columns(tmp_path: Path) -> None:
+    assert load(tmp_path, "name,email,company,,\nPer,,A,,\n").contacts[0].company == "A"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "empty"),
+        ("\ufeff\r\n\r\n", "empty"),
+        ("name,email,company\n", "no rows"),
+        ("name|email|company\nPer|p@x.example|A\n", "no comma, semicolon or tab"),
+        ("name,email,company,shoe size,Hat\nPer,,A,44,L\n", r"unknown columns: shoe size, Hat;.*Accepted: first_name,"),
+        ("name,company\nPer,A\n", "lacks required columns: email"),
+        ("first name,email,company\nPer,,A\n", r"lacks required columns: full_name \(or first_name and last_name\)"),
+        ("name,email,mail,company\nPer,,,A\n", "more than one column for: email"),
+        ("name,email,company\nPer,p@x.example,Fjord, AS\n", "line 2: more cells"),
+        ('name,email,company\nIda,,B\n"Per,,A\n', "line 3: .*quotation mark"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_told_in_one_sentence_with_the_remedy(
+    tmp_path: Path, content: str, says: str
+) -> None:
+    with pytest.raises(CsvProblem, match=says) as caught:
+        load(tmp_path, content)
+    assert "contacts.csv" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "contacts.csv"
+    with path.open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(CsvProblem, match="larger than 20 MB"):
+        load_contacts(path)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CsvProblem, match="is a folder"):
+        load_contacts(tmp_path)
+    with pytest.raises(CsvProblem, match="does not exist"):
+        load_contacts(tmp_path / "none.csv")
+    with pytest.raises(CsvProblem, match="not a regular file"):
+        load_contacts(Path("/dev/null"))
