@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -219,10 +218,39 @@ async def test_the_watermark_comes_after_the_tls_handshake(tmp_path: Path) -> No
     watermark = Watermark()
     serving, trusting = authority(tmp_path)
     async with wire(answer(b"safe"), tls=serving) as server:
-        origin = f"https://127.0.0.1:{server.port}"
+        origin = f"https://localhost:{server.port}"
         async with GovernedClient(origin=origin, before_first_byte=watermark, tls=trusting, deadline=soon()) as client:
             reply = await client.post_bytes("/send", b"one")
     assert (reply.body, watermark.calls) == (b"safe", 1)
+
+
+async def test_a_certificate_for_another_name_is_not_trusted(tmp_path: Path) -> None:
+    watermark = Watermark()
+    serving, trusting = authority(tmp_path)
+    async with wire(answer(), tls=serving) as server:
+        origin = f"https://127.0.0.1:{server.port}"
+        async with GovernedClient(origin=origin, before_first_byte=watermark, tls=trusting, deadline=soon()) as client:
+            with pytest.raises(UpstreamUnavailableError, match="certificate"):
+                await client.post_bytes("/send", b"one")
+    assert (watermark.calls, server.requests) == (0, [])
+
+
+async def test_an_address_that_refuses_gives_way_to_the_next_and_the_watermark_is_set_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watermark = Watermark()
+    async with wire(answer()) as server:
+
+        async def two(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+            return [
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("127.0.0.2", "127.0.0.1")
+            ]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
+        origin = f"http://localhost:{server.port}"
+        async with GovernedClient(origin=origin, before_first_byte=watermark, deadline=soon()) as client:
+            reply = await client.post_bytes("/send", b"one")
+    assert (reply.status, watermark.calls, len(server.requests)) == (200, 1, 1)
 
 
 @pytest.mark.guarantee("J7")
@@ -447,7 +475,7 @@ async def test_localhost_by_name_is_reached() -> None:
 
 
 def authority(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A self-signed certificate for 127.0.0.1: the server's context and one that trusts it."""
+    """A self-signed certificate for the name localhost: the server's context and one that trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "wire.test")])
     now = datetime.now(UTC)
@@ -459,7 +487,7 @@ def authority(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
