@@ -73,6 +73,7 @@ class BoundedResult:
         dropped: where something was left out, as `Bounded.dropped`.
         captured: what an artifact keeps when `truncated`: the redacted answer before the bounds, itself within
             `capture_bytes`; `None` when nothing was left out.
+        complete: whether `captured` is the whole answer; the capture itself stops at its limit.
     """
 
     data: JsonValue
@@ -81,6 +82,7 @@ class BoundedResult:
     untrusted: bool
     dropped: tuple[str, ...] = ()
     captured: bytes | None = None
+    complete: bool = True
 
 
 def apply_boundary(
@@ -104,13 +106,15 @@ def apply_boundary(
         paths = (f"/{spec_limits.max_results}-{len(whole) - 1}",)
     fitted = _bounded_and_named(kept, spec_limits)
     truncated = bool(paths) or fitted.truncated
+    captured = bound(whole, spec_limits.capture_bytes) if truncated else None
     return BoundedResult(
         data=fitted.value,
         count=len(fitted.value) if isinstance(fitted.value, list) else None,
         truncated=truncated,
         untrusted=untrusted,
         dropped=fitted.dropped + paths,
-        captured=encode(bound(whole, spec_limits.capture_bytes).value) if truncated else None,
+        captured=encode(captured.value) if captured is not None else None,
+        complete=captured is None or not captured.truncated,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agentic.contract.canonical import CanonicalError
 from agentic.contract.encoding import encoded_size
 from agentic.contract.normal_form import nfc
 from agentic.services.tools.schema_compile import compile_schema
@@ -18,29 +19,14 @@ MAX_SCHEMA_BYTES: Final = 32 * 1024
 MAX_SCHEMA_DEPTH: Final = 16
 MAX_EXPANDED_NODES: Final = 10_000
 ENFORCED_FORMATS: Final = frozenset(
-    [
-        "date",
-        "date-time",
-        "duration",
-        "email",
-        "hostname",
-        "idn-email",
-        "idn-hostname",
-        "ipv4",
-        "ipv6",
-        "iri",
-        "iri-reference",
-        "json-pointer",
-        "regex",
-        "relative-json-pointer",
-        "time",
-        "uri",
-        "uri-reference",
-        "uri-template",
-        "uuid",
-    ]
+    (
+        *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
+        *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "relative-json-pointer"),
+        *("regex", "uuid"),
+    )
 )
 """The values of `format` that validation asserts; any other is ignored, see `unenforced_formats`."""
+_UNKNOWN_TO_DRAFT_7: Final = frozenset({"uuid", "duration"})
 _REFUSED_KEYWORDS: Final = ("$dynamicRef", "$recursiveRef")
 
 
@@ -64,14 +50,26 @@ def check_schema(schema: Schema | bool) -> None:
     _check_depth(root)
     try:
         size = encoded_size(root)
-        prepared = nfc(root)
     except (ValueError, TypeError, RecursionError) as error:
         raise SchemaRefused("the schema is not plain JSON") from error
     if size > MAX_SCHEMA_BYTES:
         raise SchemaRefused(f"the schema has {size} bytes; at most {MAX_SCHEMA_BYTES} are carried")
     _check_references(root)
     _Expansion(root).count(root, (), frozenset())
-    compile_schema(prepared if isinstance(prepared, dict) else root)
+    compile_schema(in_form_c(root))
+
+
+def in_form_c(schema: Schema) -> dict[str, Any]:
+    """Return `schema` with its text in Unicode form C, as the values it will judge.
+
+    Raises:
+        SchemaRefused: two names in it become equal.
+    """
+    try:
+        prepared = nfc(dict(schema))
+    except CanonicalError as error:
+        raise SchemaRefused(f"the schema has no Unicode form C: {error}") from error
+    return prepared if isinstance(prepared, dict) else {}
 
 
 def unenforced_formats(schema: Schema | bool) -> tuple[str, ...]:
@@ -80,12 +78,14 @@ def unenforced_formats(schema: Schema | bool) -> tuple[str, ...]:
     Source: DECISIONS 28.
     """
     found: list[str] = []
+    old = isinstance(schema, Mapping) and "draft-07" in str(schema.get("$schema", ""))
+    enforced = ENFORCED_FORMATS - _UNKNOWN_TO_DRAFT_7 if old else ENFORCED_FORMATS
     todo: list[tuple[tuple[str, ...], Any]] = [((), schema)]
     while todo:
         path, place = todo.pop()
         if isinstance(place, Mapping):
             name = place.get("format")
-            if isinstance(name, str) and name not in ENFORCED_FORMATS:
+            if isinstance(name, str) and name not in enforced:
                 found.append(f"{pointer(path)}: {name[:64]}")
             todo += [((*path, *step), inner) for step, inner in subschemas(place)]
     return tuple(sorted(found))

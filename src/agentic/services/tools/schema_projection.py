@@ -13,28 +13,11 @@ from typing import Any, Final
 from agentic.services.tools.schema_tree import Schema, SchemaRefused, admitted_types, resolve, subschemas, view
 
 _NOT_AT_ROOT: Final = frozenset(
-    [
-        "$schema",
-        "$id",
-        "$comment",
-        "$ref",
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "not",
-        "if",
-        "then",
-        "else",
-        "enum",
-        "const",
-        "dependentSchemas",
-        "dependentRequired",
-        "dependencies",
-        "minProperties",
-        "maxProperties",
-        "propertyNames",
-        "unevaluatedProperties",
-    ]
+    (
+        *("$schema", "$id", "$comment", "$ref"),
+        *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const"),
+        *("dependentSchemas", "dependentRequired", "dependencies", "unevaluatedProperties"),
+    )
 )
 
 
@@ -77,8 +60,22 @@ def provider_schema(schema: Schema | bool) -> dict[str, Any]:
         if keyword in root:
             shown[keyword] = root[keyword]
     projected = copy.deepcopy(shown)
+    _modernize(projected)
     _carry_targets(projected, root)
     return projected
+
+
+def _modernize(projected: dict[str, Any]) -> None:
+    """Say tuples as 2020-12 does: the projection names no dialect, and providers read the newest."""
+    todo: list[Any] = [projected]
+    while todo:
+        place = todo.pop()
+        if isinstance(place, dict):
+            if isinstance(place.get("items"), list):
+                place["prefixItems"] = place.pop("items")
+                if "additionalItems" in place:
+                    place["items"] = place.pop("additionalItems")
+            todo += [inner for _, inner in subschemas(place)]
 
 
 def _carry_targets(projected: dict[str, Any], root: Schema) -> None:
@@ -95,6 +92,7 @@ def _carry_targets(projected: dict[str, Any], root: Schema) -> None:
                 name = f"moved_{len(moved) + 1}"
                 moved[reference] = f"#/$defs/{name}"
                 target = copy.deepcopy(resolve(root, reference))
+                _modernize(target)
                 projected.setdefault("$defs", {})[name] = target
                 todo.append(target)
             place["$ref"] = moved[reference]

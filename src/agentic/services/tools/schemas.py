@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from agentic.contract.encoding import encode
 from agentic.contract.json_types import JsonValue
-from agentic.contract.normal_form import nfc
-from agentic.services.tools.schema_check import check_schema, unenforced_formats
+from agentic.services.tools.schema_check import check_schema, in_form_c, unenforced_formats
 from agentic.services.tools.schema_compile import DEFAULT_DIALECT, compile_schema
 from agentic.services.tools.schema_projection import provider_schema
 from agentic.services.tools.schema_tree import Schema, SchemaRefused
@@ -75,9 +74,7 @@ def validator_for(schema: Schema | bool, *, closed: bool = True) -> SchemaValida
         if (known := _cache.get(key)) is not None:
             _cache.move_to_end(key)
             return known
-    prepared = nfc(dict(original))
-    assert isinstance(prepared, dict)  # nfc keeps the kind of a container
-    validator = SchemaValidator(prepared, closed=closed)
+    validator = SchemaValidator(in_form_c(original), closed=closed)
     with _lock:
         _cache[key] = validator
         while len(_cache) > _CACHE_SIZE:
@@ -94,6 +91,6 @@ def _closed(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
     # additionalProperties sees only its own object's `properties`; with branches the names they declare must count too.
     branched = any(keyword in schema for keyword in _IN_PLACE)
-    if branched and schema.get("$schema", DEFAULT_DIALECT) != DEFAULT_DIALECT:
+    if branched and schema.get("$schema", DEFAULT_DIALECT).rstrip("#") != DEFAULT_DIALECT:
         return schema  # draft-07 has no keyword that sees through branches
     return {**schema, "unevaluatedProperties" if branched else "additionalProperties": False}
