@@ -252,7 +252,7 @@ def test_the_same_answer_renders_the_same_bytes_again() -> None:
 
 
 @pytest.mark.parametrize("limits", [{"max_output_bytes": 1}, {"max_output_bytes": 32_769}, {"max_results": 0}])
-def test_a_limit_outside_its_range_is_refused(limits: dict[str, int]) -> None:
+def test_a_limit_outside_its_range_is_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(limits))):
         BoundaryLimits(**limits)
 
