@@ -120,9 +120,9 @@ def _prepared(value: object, depth: int) -> object:
 
 
 def _sorted_keys(members: dict[str, object]) -> list[str]:
+    if any(type(key) is not str for key in members):
+        raise CanonicalError("key is not a string")
     for key in members:
-        if type(key) is not str:
-            raise CanonicalError("key is not a string")
         _text(key)
     # The two orders differ only where an astral key meets one from U+E000 to U+FFFF.
     return sorted(members) if all(map(str.isascii, members)) else sorted(members, key=_utf16)

@@ -69,6 +69,8 @@ def clean_text(text: str) -> str:
     text = str.__str__(text) if type(text) is not str else text
     if "\0" in text:
         text = text.replace("\0", _NUL_MARKER)
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -107,6 +109,9 @@ class _Walk:
     def _convert(self, value: object, depth: int) -> JsonValue:
         if value is None or value is True or value is False:
             return bool(value) if value is not None else None
+        kind = type(value)
+        if kind is str or kind is int or kind is float or kind is dict or kind is list:
+            return self._json(value, depth)  # nearly every value of nearly every answer
         if isinstance(value, enum.Enum):
             return self.convert(value.value, depth)
         if isinstance(value, str):
@@ -125,6 +130,15 @@ class _Walk:
             return _binary(bytes(value))
         return self._container(value, depth)
 
+    def _json(self, value: object, depth: int) -> JsonValue:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, int):
+            return _integer(value)
+        if isinstance(value, float):
+            return _real(value)
+        return self._container(value, depth)
+
     def _container(self, value: object, depth: int) -> JsonValue:
         if id(value) in self._open:
             return f"<unrenderable: {_type_name(value)} contains itself>"
@@ -132,8 +146,10 @@ class _Walk:
             return f"<unrenderable: {_type_name(value)} nested more than {MAX_DEPTH} deep>"
         self._open.add(id(value))
         try:
-            if isinstance(value, Mapping):
+            if isinstance(value, dict | Mapping):
                 return self._object(value.items(), depth)
+            if isinstance(value, list):
+                return self._array(value, depth)
             if isinstance(value, BaseModel):
                 return self._object(_model_fields(value), depth)
             if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -142,7 +158,7 @@ class _Walk:
                 return self._object(list(zip(value._fields, value, strict=True)), depth)
             if isinstance(value, AbstractSet):
                 return sorted(self._array(value, depth), key=encode)
-            if isinstance(value, list | tuple | deque):
+            if isinstance(value, tuple | deque):
                 return self._array(value, depth)
         finally:
             self._open.discard(id(value))
@@ -165,6 +181,8 @@ class _Walk:
         return converted
 
     def _key(self, key: object) -> str:
+        if type(key) is str:
+            return self._text(key)
         text = self.convert(key, MAX_DEPTH)
         if isinstance(text, str):
             return text
