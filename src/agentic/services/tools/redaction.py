@@ -56,6 +56,7 @@ _NAME_ENDINGS: Final = (
     "sessiontoken",
     "signingkey",
 )
+_MAX_NAME: Final = 64
 _NAME_FIELDS: Final = ("name", "key", "header")
 # No prefix, no word boundary: what stands before the name does not matter, and looking for it costs time on hostile text.
 _NAMED_VALUE: Final = re.compile(
@@ -103,6 +104,11 @@ def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
 
 def is_credential_name(name: str) -> bool:
     """Say whether a field of this name holds a credential. `page_token`, `token_count` and the like do not."""
+    return len(name) <= _MAX_NAME and _is_credential_name(name)
+
+
+@lru_cache(maxsize=1_024)
+def _is_credential_name(name: str) -> bool:
     plain_name = re.sub(r"[^a-z0-9]", "", name.lower())
     return plain_name in _EXACT_NAMES or plain_name.endswith(_NAME_ENDINGS)
 

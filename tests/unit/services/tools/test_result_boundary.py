@@ -230,12 +230,14 @@ def test_a_credential_in_an_item_that_is_left_out_is_not_kept_either() -> None:
     assert b"hunter22" not in result.captured
     assert SECRET.encode() not in result.captured
     assert b"n" * 40_000 in result.captured
+    assert result.complete
 
 
 def test_what_is_captured_of_an_endless_answer_is_four_times_the_limit() -> None:
     result = bounded("x" * 12_000_000)
     assert result.truncated
     assert 100_000 < len(result.captured) <= 4 * 32_768
+    assert not result.complete
 
 
 @pytest.mark.guarantee("J4")
