@@ -106,7 +106,6 @@ def apply_boundary(
         paths = (f"/{spec_limits.max_results}-{len(whole) - 1}",)
     fitted = _bounded_and_named(kept, spec_limits)
     truncated = bool(paths) or fitted.truncated
-    capture = bound(whole, spec_limits.capture_bytes) if truncated else None
     captured = bound(whole, spec_limits.capture_bytes) if truncated else None
     return BoundedResult(
         data=fitted.value,
