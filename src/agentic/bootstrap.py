@@ -1,0 +1,148 @@
+"""The one place that joins ports and adapters: from what a deployment declares to objects that work together."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from agentic.contract.clock import Clock, SystemClock
+from agentic.contract.errors import ProgramFault
+from agentic.runtime.agent.advance import Advance
+from agentic.runtime.agent.definition import AgentDefinition
+from agentic.runtime.agent.runs import Runs
+from agentic.runtime.agent.sweeps import Sweeps
+from agentic.runtime.agent.timings import Timings
+from agentic.services.approvals.service import ApprovalService
+from agentic.services.journal.service import JournalService
+from agentic.services.outbox.service import EventBus, Outbox
+from agentic.services.policy import BuiltInPolicy
+from agentic.services.tools.declarations import Tool
+from agentic.services.tools.default_invoker import DefaultToolInvoker, InvokerSettings
+from agentic.services.tools.ports import PolicyPort
+from agentic.services.tools.registry import ToolRegistry, build_registry
+from agentic.storage.approval_store import PostgresApprovalStore
+from agentic.storage.call_ledger import PostgresCallLedger
+from agentic.storage.catalogue_store import PostgresCatalogueStore
+from agentic.storage.database import Database
+from agentic.storage.journal_store import PostgresJournalStore
+from agentic.storage.outbox_store import PostgresOutboxStore
+from agentic.storage.pool import open_pool
+from agentic.storage.run_store import PostgresRunStore
+
+if TYPE_CHECKING:
+    from agentic.runtime.agent.agno.runtime import AgnoLoop
+
+
+@dataclass(frozen=True, kw_only=True)
+class App:
+    """What a deployment declares: its tools, its agents, its own models. Import paths such as ``my.module:app`` name one.
+
+    Attributes:
+        tools: every tool of the deployment; faulty declarations are all named when the app is opened.
+        agents: definitions that can be started by name.
+        models: factories of model objects by name, beside the ``provider:model`` strings that always work.
+    """
+
+    tools: Sequence[Tool] = ()
+    agents: Sequence[AgentDefinition] = ()
+    models: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+
+    def agent(self, name: str) -> AgentDefinition:
+        """The definition of this name.
+
+        Raises:
+            ProgramFault: the app declares none.
+        """
+        for definition in self.agents:
+            if definition.name == name:
+                return definition
+        known = ", ".join(definition.name for definition in self.agents) or "none"
+        raise ProgramFault(f"the app declares no agent {name!r}; it declares {known}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Platform:
+    """An app joined to a database: everything that starts, leads, decides and sweeps."""
+
+    app: App
+    registry: ToolRegistry
+    database: Database
+    runs: Runs
+    run_store: PostgresRunStore
+    approvals: ApprovalService
+    approval_store: PostgresApprovalStore
+    journal: JournalService
+    catalogue: PostgresCatalogueStore
+    outbox: Outbox
+    invoker: DefaultToolInvoker
+    leader: Advance
+    sweeper: Sweeps
+    loop: "AgnoLoop"
+
+
+@asynccontextmanager
+async def open_platform(
+    app: App,
+    database_url: str,
+    *,
+    bus: EventBus,
+    clock: Clock | None = None,
+    timings: Timings | None = None,
+    invoker_settings: InvokerSettings | None = None,
+    policy: PolicyPort | None = None,
+    environment: Literal["live", "frozen"] = "live",
+    max_connections: int = 8,
+) -> AsyncIterator[Platform]:
+    """Join an app to a migrated database until the block ends.
+
+    Raises:
+        RegistryError: naming every fault of every tool declaration.
+        StorageUnavailable: nobody answers at the database URL.
+    """
+    from agentic.runtime.agent.agno.runtime import AgnoLoop  # imports the framework, half a second that the CLI need not pay
+
+    registry = build_registry(app.tools)
+    clock = clock or SystemClock()
+    timings = timings or Timings()
+    loop = AgnoLoop(app.models)  # type: ignore[arg-type]
+    async with open_pool(database_url, max_size=max_connections) as pool:
+        database = Database(pool)
+        run_store = PostgresRunStore(database)
+        approval_store = PostgresApprovalStore(database)
+        outbox = Outbox(store=PostgresOutboxStore(database), bus=bus)
+        approvals = ApprovalService(store=approval_store, flush=outbox.flush)
+        journal = JournalService(PostgresJournalStore(database))
+        invoker = DefaultToolInvoker(
+            registry=registry,
+            ledger=PostgresCallLedger(database),
+            policy=policy or BuiltInPolicy(),
+            clock=clock,
+            settings=invoker_settings,
+        )
+        try:
+            yield Platform(
+                app=app,
+                registry=registry,
+                database=database,
+                runs=Runs(store=run_store, registry=registry, loop=loop, models=loop, flush=outbox.flush, timings=timings),
+                run_store=run_store,
+                approvals=approvals,
+                approval_store=approval_store,
+                journal=journal,
+                catalogue=PostgresCatalogueStore(database),
+                outbox=outbox,
+                invoker=invoker,
+                leader=Advance(
+                    store=run_store,
+                    invoker=invoker,
+                    loop=loop,
+                    clock=clock,
+                    flush=outbox.flush,
+                    timings=timings,
+                    environment=environment,
+                ),
+                sweeper=Sweeps(runs=run_store, approvals=approvals, journal=journal, outbox=outbox),
+                loop=loop,
+            )
+        finally:
+            await loop.aclose()

@@ -1,0 +1,25 @@
+"""The question put to a person: exactly one call, as it will run (A1)."""
+
+from uuid import UUID
+
+from agentic.contract.values import Value
+
+
+class ApprovalRequest(Value):
+    """What an approval covers, and what the person is shown."""
+
+    organization_id: UUID
+    run_id: UUID
+    tool: str
+    contract_hash: str
+    digest: str
+    """Digest of the effective arguments."""
+    arguments_text: str
+    """Canonical JSON of the arguments: what was shown is what runs."""
+    shown: str | None = None
+    """One line rendered by the tool's preview, at most 512 bytes; ``None`` falls back to the arguments."""
+    rule_id: str
+    rule_version: int
+    reason: str
+    approval_id: UUID | None = None
+    """Set when the same question is already open."""

@@ -1,0 +1,81 @@
+"""What a call answers: the stable codes, the error, the result (DECISIONS 18)."""
+
+from enum import StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+from agentic.contract.values import Value
+
+
+class ErrorCode(StrEnum):
+    """Stable codes of refusals and failures. Their fixed texts stand in ``services.tools.outcomes``."""
+
+    DENIED = "denied"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    INVALID_INPUT = "invalid_input"
+    BATCH_TOO_LARGE = "batch_too_large"
+    UNKNOWN_TOOL = "unknown_tool"
+    TOOL_UNAVAILABLE = "tool_unavailable"
+    TOOL_CHANGED = "tool_changed"
+    CONFLICT = "conflict"
+    NOT_FOUND = "not_found"
+    INVALID_OUTPUT = "invalid_output"
+    RETRYABLE_UPSTREAM = "retryable_upstream"
+    UNAVAILABLE = "unavailable"
+    UPSTREAM_REFUSED = "upstream_refused"
+    TIMEOUT = "timeout"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+    CONNECTION_REQUIRED = "connection_required"
+    CONNECTION_EXPIRED = "connection_expired"
+    CONNECTION_REVOKED = "connection_revoked"
+    CONNECTION_AMBIGUOUS = "connection_ambiguous"
+    CANCELLED = "cancelled"
+    INTERNAL_ERROR = "internal_error"
+
+
+ToolStop = Literal["budget_exhausted", "fault"]
+"""What the run does about a refusal the invoker made; written by the invoker alone, never shown to a model."""
+
+
+class Said(Value):
+    """Somebody else's words about a call, bounded and redacted; the model reads them only as labelled data (B3)."""
+
+    by: Literal["remote", "domain", "reviewer"]
+    text: str
+
+
+class ToolError(Value):
+    """Why a call did not succeed."""
+
+    code: ErrorCode
+    message: str
+    """Ours, from the fixed table; names a path or a rule where the model can act on it, never a value."""
+    retryable: bool = False
+    said: Said | None = None
+
+
+class ToolResultMeta(Value):
+    """Facts about a result that are not the result."""
+
+    count: int | None = None
+    truncated: bool = False
+    untrusted: bool = False
+    usage_id: UUID | None = None
+    artifact_id: UUID | None = None
+    """Where what was left out is kept whole (B1)."""
+    unreadable: bool = False
+    """The effect happened; its answer did not fit its schema (J4)."""
+    replayed: bool = False
+    """Answered from the journal; nothing ran."""
+
+
+class ToolResult(Value):
+    """The answer of one call: it succeeded with ``data`` or carries an ``error``."""
+
+    ok: bool
+    data: Any = None
+    error: ToolError | None = None
+    meta: ToolResultMeta = ToolResultMeta()
+    stop: ToolStop | None = None

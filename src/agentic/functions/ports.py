@@ -1,0 +1,33 @@
+"""What the functions call. The runtime gives it; ``bootstrap`` joins them."""
+
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from agentic.runtime.agent.advance import Advanced
+
+
+class Leader(Protocol):
+    """Leads a run for one segment."""
+
+    async def advance(self, organization_id: UUID, run_id: UUID) -> Advanced: ...
+
+
+class Sweeper(Protocol):
+    """Repairs what lost events and dead workers left."""
+
+    async def outbox(self) -> int:
+        """Send again what is still pending."""
+        ...
+
+    async def runs(self) -> int:
+        """Expire approvals, settle stale claims, nudge due runs."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FunctionPorts:
+    """Everything the functions need."""
+
+    leader: Leader
+    sweeper: Sweeper

@@ -1,0 +1,83 @@
+"""The project-local folder of one machine: embedded Postgres, the identity that commands act under, the secret that signs local tokens.
+
+With ``DATABASE_URL`` set, the database is that one and the embedded server stays off.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from agentic.contract.errors import ProgramFault
+from agentic.local.postgres import EmbeddedPostgres, bootstrap_supabase
+
+DEFAULT_FOLDER = Path(".agentic")
+DATABASE_URL = "DATABASE_URL"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identity:
+    """Who local commands act as."""
+
+    organization_id: UUID
+    user_id: UUID
+
+
+class Home:
+    """The folder, made on first use and readable by its owner alone."""
+
+    def __init__(self, folder: Path = DEFAULT_FOLDER) -> None:
+        self.folder = folder
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """A database URL for the length of the block: ``DATABASE_URL``, or the embedded server, started or joined.
+
+        Raises:
+            EmbeddedPostgresError: the server cannot run here; the message names the remedy.
+        """
+        given = os.environ.get(DATABASE_URL)
+        if given:
+            yield given
+            return
+        with EmbeddedPostgres(self.folder / "postgres") as url:
+            bootstrap_supabase(url)
+            yield url
+
+    def identity(self) -> Identity:
+        """The organization and person of this folder, made up once and kept."""
+        text = self._kept("identity.json", lambda: json.dumps({"organization_id": str(uuid4()), "user_id": str(uuid4())}))
+        try:
+            read = json.loads(text)
+            return Identity(organization_id=UUID(read["organization_id"]), user_id=UUID(read["user_id"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ProgramFault(f"{self.folder / 'identity.json'} cannot be read; delete it and a new identity is made") from error
+
+    def token_secret(self) -> str:
+        """The secret that signs tokens of the local API, made up once and kept."""
+        return self._kept("token-secret", lambda: secrets.token_urlsafe(48)).strip()
+
+    def _kept(self, name: str, make: Callable[[], str]) -> str:
+        path = self.folder / name
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            return path.read_text()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise ProgramFault(f"{path} cannot be read ({error.strerror}); check the folder's owner and rights") from error
+        draft = path.with_name(f"{name}.{os.getpid()}.{secrets.token_hex(4)}")
+        descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(make())
+        try:
+            os.link(draft, path)  # two processes at once: the first to link wins, both read one value
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+        return path.read_text()

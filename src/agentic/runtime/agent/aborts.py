@@ -1,0 +1,36 @@
+"""How a segment is stopped from inside the framework's loop."""
+
+from typing import Literal
+
+AbortKind = Literal["ceiling", "cancelled", "failed", "lease_lost", "slice"]
+
+
+class SegmentAbort(BaseException):
+    """Ends the segment at once, with nothing written by the framework (DECISIONS 4).
+
+    A ``BaseException``, because the loop turns every ``Exception`` of a tool into text for the model.
+    """
+
+    def __init__(self, kind: AbortKind, code: str, cause: BaseException | None = None) -> None:
+        super().__init__(f"{kind}: {code}")
+        self.kind = kind
+        self.code = code
+        self.cause = cause
+
+
+class SegmentStop:
+    """The stop of one segment; the first writer wins, later ones are ignored."""
+
+    def __init__(self) -> None:
+        self.abort: SegmentAbort | None = None
+
+    def record(self, kind: AbortKind, code: str, cause: BaseException | None = None) -> SegmentAbort:
+        """Remember this stop unless one is recorded already, and return the one that counts."""
+        if self.abort is None:
+            self.abort = SegmentAbort(kind, code, cause)
+        return self.abort
+
+    def check(self) -> None:
+        """Raise the recorded stop, if any."""
+        if self.abort is not None:
+            raise self.abort

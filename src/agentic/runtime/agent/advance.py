@@ -1,0 +1,283 @@
+"""Leading a run for one segment: take the lease, do what the row still needs, and park, release or finish (STATE "A segment").
+
+Safe to run again, early, late or twice: whoever finds nothing due ends quietly. Every way out is one fenced write; where this process
+dies instead, the lease runs out and the next leader goes on from the stored messages and proposals.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, assert_never
+from uuid import UUID, uuid4
+
+import sentry_sdk
+
+from agentic.contract.approvals import ApprovalRequest
+from agentic.contract.clock import Clock
+from agentic.contract.errors import ClaimInFlight, ClaimLost, LeaseLost, ProgramFault, RunEnded, StorageUnavailable
+from agentic.contract.principal import Principal
+from agentic.runtime.agent.aborts import SegmentAbort, SegmentStop
+from agentic.runtime.agent.checkpoint import Draining, Segment, SegmentHooks
+from agentic.runtime.agent.definition import AgentDefinition
+from agentic.runtime.agent.drain import drain
+from agentic.runtime.agent.lease import kept
+from agentic.runtime.agent.ports import AgentLoop, ProposedCall, Turn, TurnCompleted, TurnFailed, TurnPaused
+from agentic.runtime.agent.timings import Timings, fault_wait_s
+from agentic.services.runs.models import LedRun, Moved, Proposal, RunEnd
+from agentic.services.runs.ports import RunStore
+from agentic.services.tools.calls import ToolInvocation
+from agentic.services.tools.invoker import ToolInvoker
+from agentic.services.tools.models import FrozenTool, Mode
+from agentic.services.tools.records import SpanRecord, SpanStatus
+
+_log = logging.getLogger(__name__)
+Flush = Callable[[Sequence[UUID]], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Advanced:
+    """What one advance did. ``due_at`` is set when the run comes back at a time."""
+
+    state: Literal["idle", "parked", "released", "succeeded", "failed", "cancelled", "lost"]
+    due_at: datetime | None = None
+
+
+class Advance:
+    """Leads runs."""
+
+    def __init__(
+        self,
+        *,
+        store: RunStore,
+        invoker: ToolInvoker,
+        loop: AgentLoop,
+        clock: Clock,
+        flush: Flush,
+        timings: Timings | None = None,
+        environment: Literal["live", "frozen"] = "live",
+    ) -> None:
+        self._store = store
+        self._invoker = invoker
+        self._loop = loop
+        self._clock = clock
+        self._flush = flush
+        self._timings = timings or Timings()
+        self._environment = environment
+        self.draining = Draining()
+
+    async def advance(self, organization_id: UUID, run_id: UUID) -> Advanced:
+        """Lead the run for one segment, if it is due and nobody else leads it.
+
+        Raises:
+            StorageUnavailable: the database went away; the lease runs out by itself.
+        """
+        led = await self._store.take(organization_id, run_id, lease_s=self._timings.lease_s)
+        if led is None:
+            return Advanced(state="idle")
+        stop = SegmentStop()
+        task: asyncio.Task[object] = asyncio.create_task(self._lead(led, stop))
+        async with kept(led.lease, store=self._store, stop=stop, timings=self._timings, clock=self._clock, segment=task):
+            try:
+                advanced = await task
+            except asyncio.CancelledError:
+                if stop.abort is None or stop.abort.kind != "lease_lost":
+                    task.cancel()
+                    raise
+                return Advanced(state="lost")
+        assert isinstance(advanced, Advanced)
+        return advanced
+
+    async def _lead(self, led: LedRun, stop: SegmentStop) -> Advanced:
+        segment = await self._open(led, stop)
+        try:
+            over = self._over(led)
+            return await self._finish(segment, over) if over is not None else await self._run(segment)
+        except (LeaseLost, ClaimLost):
+            return Advanced(state="lost")
+        except ClaimInFlight as busy:
+            return await self._release(segment, due_at=busy.due_at)
+        except RunEnded as ended:
+            return await self._finish(segment, _ended(ended))
+        except SegmentAbort as abort:
+            return await self._aborted(segment, led, abort)
+        except StorageUnavailable:
+            raise
+        except ProgramFault as fault:
+            _report(fault, led)
+            return await self._finish(segment, RunEnd(state="failed", error_code="program_fault"), fault=fault)
+        except Exception as fault:
+            _report(fault, led)
+            return await self._faulted(segment, led, fault)
+
+    async def _open(self, led: LedRun, stop: SegmentStop) -> Segment:
+        definition = AgentDefinition.model_validate(dict(led.definition))
+        tools = await self._tools(led.tools)
+        span_id = uuid4()
+        inv = ToolInvocation(
+            principal=Principal(organization_id=led.lease.organization_id, user_id=led.user_id, scopes=definition.tools),
+            run_id=led.lease.run_id,
+            root_run_id=led.root_run_id,
+            definition=led.definition_name,
+            fence=led.lease.fence,
+            tools={tool.spec.name: tool for tool in tools},
+            context_trust=led.context_trust,
+            environment=self._environment,
+            parent_span_id=span_id,
+        )
+        segment = Segment(
+            lease=led.lease,
+            definition=definition,
+            ceilings=led.ceilings,
+            inv=inv,
+            format=self._loop.format,
+            log=await self._store.messages(led.lease),
+            stop=stop,
+            slice_ends=self._clock.monotonic() + self._timings.slice_s,
+        )
+        segment.opened = SpanRecord(
+            id=span_id, parent_id=None, kind="segment", name=f"segment {led.lease.fence}", started_at=self._clock.now()
+        )
+        segment.trail.spans.append(segment.opened)
+        return segment
+
+    async def _tools(self, listed: Sequence[Mapping[str, object]]) -> list[FrozenTool]:
+        specs = await self._store.contracts([str(tool["contract_hash"]) for tool in listed])
+        return [FrozenTool(spec=specs[str(tool["contract_hash"])], mode=Mode(str(tool["mode"]))) for tool in listed]
+
+    def _over(self, led: LedRun) -> RunEnd | None:
+        if led.cancelled:
+            return RunEnd(state="cancelled")
+        if led.overdue:
+            return RunEnd(state="failed", error_code="deadline")
+        if led.attempts_without_progress > self._timings.max_attempts_without_progress:
+            return RunEnd(state="failed", error_code="crash_loop")
+        return None
+
+    async def _run(self, segment: Segment) -> Advanced:
+        """Drain what is open, ask the model, and again, until something ends the segment."""
+        hooks = SegmentHooks(segment, store=self._store, invoker=self._invoker, clock=self._clock, draining=self.draining)
+        tools = list(segment.inv.tools.values())
+        while True:
+            calls = self._loop.open_calls(segment.log, tools)
+            if calls:
+                proposals = await self._stored(segment, hooks, calls)
+                drained = await drain(segment, proposals, loop=self._loop, invoker=self._invoker, draining=self.draining)
+                if drained.questions:
+                    return await self._park(segment, drained.questions)
+            end = await self._loop.turn(Turn(definition=segment.definition, tools=tools, messages=tuple(segment.log)), hooks)
+            match end:
+                case TurnPaused():
+                    segment.add(end.new)
+                case TurnCompleted():
+                    segment.add(end.new)
+                    partial = "answer_cut_off" if end.cut_off else None
+                    return await self._finish(segment, RunEnd(state="succeeded", answer=end.text, partial_reason=partial))
+                case TurnFailed(code="model_unavailable"):
+                    wait_s = end.retry_after_s if end.retry_after_s is not None else self._timings.model_retry_s
+                    return await self._release(segment, due_at=self._clock.now() + timedelta(seconds=wait_s))
+                case TurnFailed():
+                    return await self._finish(segment, RunEnd(state="failed", error_code=end.code, answer=None), said=end.message)
+                case _ as never:
+                    assert_never(never)
+
+    async def _stored(self, segment: Segment, hooks: SegmentHooks, calls: Sequence[ProposedCall]) -> list[Proposal]:
+        """The proposals of these open calls: those stored already, else stored now, before anything of them runs (J8)."""
+        turn = segment.turn
+        stored = {item.call.model_call_id: item for item in await self._store.proposals(segment.lease) if item.turn == turn}
+        if all(call.model_call_id in stored for call in calls):
+            return [Proposal(id=stored[call.model_call_id].id, turn=turn, call=call) for call in calls]
+        proposals = [Proposal(id=uuid4(), turn=turn, call=call) for call in calls]
+        await hooks.save(proposals=proposals)
+        return proposals
+
+    # -- ways out -----------------------------------------------------------------------------------------------------------------
+
+    async def _park(self, segment: Segment, questions: Sequence[ApprovalRequest]) -> Advanced:
+        self._close(segment, SpanStatus.OK, "parked")
+        moved = await self._store.park(
+            segment.lease,
+            segment.take(),
+            questions,
+            expires_s=self._timings.approval_expires_s,
+        )
+        return await self._moved(moved, Advanced(state="parked"))
+
+    async def _release(self, segment: Segment, *, due_at: datetime | None, orderly: bool = True) -> Advanced:
+        self._close(segment, SpanStatus.OK if orderly else SpanStatus.ERROR, "released")
+        moved = await self._store.release(segment.lease, segment.take(), due_at=due_at, orderly=orderly)
+        return await self._moved(moved, Advanced(state="released", due_at=due_at))
+
+    async def _finish(self, segment: Segment, end: RunEnd, *, said: str | None = None, fault: Exception | None = None) -> Advanced:
+        status = SpanStatus.ERROR if end.state == "failed" else SpanStatus.OK
+        self._close(segment, status, end.error_code or end.state, said=said or (str(fault) if fault is not None else None))
+        return await self._moved(await self._store.finish(segment.lease, segment.take(), end), Advanced(state=end.state))
+
+    async def _aborted(self, segment: Segment, led: LedRun, abort: SegmentAbort) -> Advanced:
+        match abort.kind:
+            case "lease_lost":
+                return Advanced(state="lost")
+            case "slice":
+                return await self._release(segment, due_at=None)
+            case "cancelled":
+                return await self._finish(segment, RunEnd(state="cancelled"))
+            case "ceiling":
+                return await self._finish(segment, RunEnd(state="succeeded", partial_reason=abort.code))
+            case "failed":
+                if abort.code == "read_tool_needs_approval":
+                    return await self._finish(segment, RunEnd(state="failed", error_code=abort.code))
+                cause = abort.cause if isinstance(abort.cause, Exception) else abort
+                if isinstance(cause, StorageUnavailable):
+                    raise cause
+                _report(cause, led)
+                return await self._faulted(segment, led, cause)
+            case _ as never:
+                assert_never(never)
+
+    async def _faulted(self, segment: Segment, led: LedRun, fault: BaseException) -> Advanced:
+        """A fault of the platform: the run comes back after a growing wait, and fails as a crash loop when that does not help."""
+        wait_s = fault_wait_s(self._timings, led.attempts_without_progress)
+        segment.fault = type(fault).__name__
+        return await self._release(segment, due_at=self._clock.now() + timedelta(seconds=wait_s), orderly=False)
+
+    async def _moved(self, moved: Moved | None, advanced: Advanced) -> Advanced:
+        if moved is None:
+            return Advanced(state="lost")
+        if moved.nudge is not None:
+            await self._flush([moved.nudge])
+        return advanced
+
+    def _close(self, segment: Segment, status: SpanStatus, code: str, *, said: str | None = None) -> None:
+        opened = segment.opened
+        assert opened is not None
+        attributes = {"end": code, **({"fault": segment.fault} if segment.fault else {}), **({"said": said[:500]} if said else {})}
+        closed = SpanRecord(
+            id=opened.id,
+            parent_id=None,
+            kind="segment",
+            name=opened.name,
+            started_at=opened.started_at,
+            ended_at=max(self._clock.now(), opened.started_at),
+            status=status,
+            code=None if status is SpanStatus.OK else code,
+            attributes=attributes,
+        )
+        segment.trail.spans[:] = [span for span in segment.trail.spans if span.id != opened.id]
+        segment.trail.spans.append(closed)
+
+
+def _ended(ended: RunEnded) -> RunEnd:
+    match ended.status:
+        case "cancelled":
+            return RunEnd(state="cancelled")
+        case "succeeded":
+            return RunEnd(state="succeeded", partial_reason=ended.code)
+        case _:
+            return RunEnd(state="failed", error_code=ended.code)
+
+
+def _report(fault: BaseException, led: LedRun) -> None:
+    """Tell operators. The text of the fault stays in the log of this process; arguments and results are in neither."""
+    _log.error("run %s met a fault: %s", led.lease.run_id, type(fault).__name__, exc_info=fault)
+    sentry_sdk.capture_exception(fault)

@@ -1,0 +1,50 @@
+"""Keeps the lease of a run while it is led, by a task tied to neither stream nor handler (STATE "The run lease").
+
+If the lease is lost, or cannot be renewed before it runs out, the segment is stopped at once: another worker may lead the run.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from agentic.contract.clock import Clock
+from agentic.contract.errors import StorageUnavailable
+from agentic.runtime.agent.aborts import SegmentStop
+from agentic.runtime.agent.timings import Timings
+from agentic.services.runs.models import Lease
+from agentic.services.runs.ports import RunStore
+
+
+@asynccontextmanager
+async def kept(
+    lease: Lease, *, store: RunStore, stop: SegmentStop, timings: Timings, clock: Clock, segment: asyncio.Task[object]
+) -> AsyncIterator[None]:
+    """Renew the lease until the block ends; on loss record the stop and cancel the segment's task."""
+    keeper = asyncio.create_task(_keep(lease, store=store, stop=stop, timings=timings, clock=clock, segment=segment))
+    try:
+        yield
+    finally:
+        keeper.cancel()
+        await asyncio.gather(keeper, return_exceptions=True)
+
+
+async def _keep(
+    lease: Lease, *, store: RunStore, stop: SegmentStop, timings: Timings, clock: Clock, segment: asyncio.Task[object]
+) -> None:
+    ends_at = clock.monotonic() + timings.lease_s
+    wait_s = timings.renew_s
+    while True:
+        await asyncio.sleep(wait_s)
+        asked_at = clock.monotonic()
+        try:
+            held = await store.renew(lease, lease_s=timings.lease_s)
+        except StorageUnavailable:
+            held = clock.monotonic() < ends_at
+            wait_s = timings.renew_s / 5
+        else:
+            ends_at = asked_at + timings.lease_s
+            wait_s = timings.renew_s
+        if not held:
+            stop.record("lease_lost", "lease_lost")
+            segment.cancel()
+            return

@@ -1,0 +1,35 @@
+"""The sweeps: what a lost event or a dead worker left is found by reading rows (W1, J5)."""
+
+from agentic.services.approvals.service import ApprovalService
+from agentic.services.journal.service import JournalService
+from agentic.services.outbox.service import Outbox
+from agentic.services.runs.ports import RunStore
+
+QUIET_S = 30.0
+"""A due run that was nudged within this time is left alone."""
+CLAIM_GRACE_S = 60.0
+"""How long after its lease a stale claim is left to its own run."""
+LIMIT = 200
+
+
+class Sweeps:
+    """Each sweep is safe to run at any time, twice at once too."""
+
+    def __init__(self, *, runs: RunStore, approvals: ApprovalService, journal: JournalService, outbox: Outbox, quiet_s: float = QUIET_S) -> None:
+        self._runs = runs
+        self._approvals = approvals
+        self._journal = journal
+        self._outbox = outbox
+        self._quiet_s = quiet_s
+
+    async def outbox(self) -> int:
+        """Send again what is still pending. Returns how many events arrived."""
+        return await self._outbox.sweep()
+
+    async def runs(self) -> int:
+        """Expire approvals, settle stale claims, nudge due runs. Returns how many rows moved."""
+        expired = await self._approvals.expire(limit=LIMIT)
+        settled = await self._journal.sweep(grace_s=CLAIM_GRACE_S, limit=LIMIT)
+        nudges = await self._runs.nudge_due(quiet_s=self._quiet_s, limit=LIMIT)
+        await self._outbox.flush(nudges)
+        return expired + settled + len(nudges)

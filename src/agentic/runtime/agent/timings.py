@@ -1,0 +1,25 @@
+"""The durations a run is led by (STATE "Numbers"). Shortened together in tests and in the crash demonstration, never in part."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timings:
+    """Seconds, all of them."""
+
+    lease_s: float = 60
+    renew_s: float = 15
+    slice_s: float = 300
+    """Wall clock of one segment, checked at the checkpoint, where stopping loses nothing."""
+    approval_expires_s: float = 7 * 24 * 3600
+    run_deadline_s: float = 30 * 24 * 3600
+    model_retry_s: float = 15
+    """How long a run waits for a provider that is down and does not say for how long."""
+    fault_retry_s: float = 5
+    """First wait after a fault of the platform; doubles with each attempt without progress."""
+    max_attempts_without_progress: int = 5
+
+
+def fault_wait_s(timings: Timings, attempt: int) -> float:
+    """How long to wait before the next attempt after a fault."""
+    return timings.fault_retry_s * 2.0 ** max(0, attempt - 1)

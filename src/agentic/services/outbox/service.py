@@ -1,0 +1,75 @@
+"""Sending the events of committed changes: at once by whoever committed, again by the sweep (W1).
+
+An event that was sent but not marked is sent again under the same id; receivers look at the row, so it changes nothing but speed.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+from agentic.contract.events import Event
+
+_log = logging.getLogger(__name__)
+AGAIN_S = 30.0
+
+
+class OutboxStore(Protocol):
+    """Rows on their way."""
+
+    async def take(self, ids: Sequence[UUID], *, due: bool, age_s: float, again_s: float, limit: int) -> list[Event]:
+        """Take pending rows to send: those named, and with ``due`` those whose time has come."""
+        ...
+
+    async def sent(self, ids: Sequence[UUID]) -> None:
+        """Mark rows as arrived."""
+        ...
+
+    async def failed(self, ids: Sequence[UUID], error: str) -> None:
+        """Note why rows have not arrived."""
+        ...
+
+    async def prune(self, *, days: int) -> None:
+        """Drop rows that arrived long ago."""
+        ...
+
+
+class EventBus(Protocol):
+    """Where events go."""
+
+    async def send(self, events: Sequence[Event]) -> None:
+        """Hand the events over; raises when they did not arrive."""
+        ...
+
+
+class Outbox:
+    """Moves events from the table to the bus."""
+
+    def __init__(self, *, store: OutboxStore, bus: EventBus) -> None:
+        self._store = store
+        self._bus = bus
+
+    async def flush(self, ids: Sequence[UUID]) -> None:
+        """Send rows that were just committed. A bus that does not answer loses nothing: the sweep sends them later."""
+        if ids:
+            await self._send(await self._store.take(ids, due=False, age_s=0, again_s=AGAIN_S, limit=len(ids)))
+
+    async def sweep(self, *, age_s: float = 0, limit: int = 200, keep_days: int = 7) -> int:
+        """Send again what is still pending. Returns how many arrived."""
+        events = await self._store.take([], due=True, age_s=age_s, again_s=AGAIN_S, limit=limit)
+        arrived = await self._send(events)
+        await self._store.prune(days=keep_days)
+        return arrived
+
+    async def _send(self, events: Sequence[Event]) -> int:
+        if not events:
+            return 0
+        ids = [event.id for event in events]
+        try:
+            await self._bus.send(events)
+        except Exception as error:  # the rows stay pending; the next sweep tries again
+            _log.warning("%d events could not be sent (%s); they are sent again later", len(events), type(error).__name__)
+            await self._store.failed(ids, type(error).__name__)
+            return 0
+        await self._store.sent(ids)
+        return len(ids)

@@ -1,0 +1,46 @@
+"""The built-in matrix and its two floors (DECISIONS 16).
+
+Stage 1 is the live grant: the definition holds the tool and the person still belongs to the organization. Stage 2, with no other
+rule: reads run; a write runs at low risk and asks above it; a send asks; high risk asks. Floors: a frozen environment denies every
+non-read; a send, or a write above low risk, asks once the run has seen external content.
+"""
+
+from typing import Literal
+
+from agentic.contract.trust import Trust
+from agentic.services.tools.models import Risk, SideEffects
+from agentic.services.tools.ports import Decision, PolicyQuestion
+
+VERSION = 1
+"""Raised whenever an answer of the matrix changes; stored with every decision."""
+
+
+def decide(question: PolicyQuestion) -> Decision:
+    """Decide one call. Total: every question has exactly one answer (D4)."""
+    if not question.member:
+        return _decision("deny", "authority.member", "the run's user no longer belongs to the organization")
+    if not question.granted:
+        return _decision("deny", "authority.grant", "the definition does not hold this tool")
+    changes = question.side_effects in (SideEffects.WRITE, SideEffects.SEND)
+    if question.environment == "frozen" and changes:
+        return _decision("deny", "floor.frozen", "the environment is frozen: only reads run")
+    if question.side_effects is SideEffects.SEND:
+        return _decision("require_approval", "matrix.send", "it leaves the organization")
+    if question.risk == Risk.HIGH:
+        return _decision("require_approval", "matrix.high_risk", "high risk")
+    if question.side_effects is SideEffects.WRITE and question.risk != Risk.LOW:
+        if question.context_trust is Trust.EXTERNAL:
+            return _decision("require_approval", "floor.external", "the run has read external content")
+        return _decision("require_approval", "matrix.write", "a write above low risk")
+    return _decision("allow", f"matrix.{question.side_effects}", "within the matrix")
+
+
+def _decision(effect: Literal["allow", "deny", "require_approval"], rule: str, reason: str) -> Decision:
+    return Decision(effect=effect, rule_id=rule, rule_version=VERSION, reason=reason)
+
+
+class BuiltInPolicy:
+    """The matrix behind the invoker's policy port."""
+
+    async def decide(self, question: PolicyQuestion) -> Decision:
+        return decide(question)

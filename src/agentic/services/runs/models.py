@@ -1,0 +1,166 @@
+"""What a run is to the store: its row as its leader sees it, its messages, its proposals, its lease."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+from agentic.contract.principal import RunCeilings
+from agentic.contract.trust import Trust
+from agentic.services.tools.models import ToolSpec
+from agentic.services.tools.records import Trail
+
+MessageRole = Literal["user", "assistant", "tool"]
+CallFault = Literal["cut_off", "unknown_tool"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunMessage:
+    """One message of a run's append-only log, in the framework's own bytes."""
+
+    id: str
+    """Unique in the run; an append of a known id does nothing."""
+    role: MessageRole
+    body: bytes
+    """The framework's message as UTF-8 JSON text, opaque to everybody else."""
+    trust: Trust
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposedCall:
+    """One call of an assistant message that has no answer yet."""
+
+    ordinal: int
+    """Position in the assistant message, from 0."""
+    model_call_id: str
+    """Unique over the run's history."""
+    model_name: str
+    """The tool name as the model wrote it."""
+    tool: str
+    """Platform name; ``model_name`` itself when no tool has it."""
+    arguments_text: str | None
+    """The model's raw text."""
+    fault: CallFault | None = None
+    """Set when the call must not run: the answer was cut off, or nothing has that name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proposal:
+    """A stored call of a pause (J8)."""
+
+    id: UUID
+    turn: int
+    call: ProposedCall
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewRun:
+    """What starting a run stores, at once."""
+
+    id: UUID = field(default_factory=uuid4)
+    organization_id: UUID
+    user_id: UUID | None
+    request_key: str
+    request_digest: str
+    lane: str
+    definition_name: str
+    definition: Mapping[str, Any]
+    tools: Sequence[Mapping[str, Any]]
+    """(name, contract_hash, mode) of each frozen tool."""
+    contracts: Sequence[ToolSpec]
+    ceilings: RunCeilings
+    message: RunMessage
+    format: str
+    deadline_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Started:
+    """The run a start made, or the one an earlier start with the same key made."""
+
+    run_id: UUID
+    created: bool
+    nudge: UUID | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lease:
+    """The right to lead a run, until somebody else's take raises the fence."""
+
+    organization_id: UUID
+    run_id: UUID
+    fence: int
+    wake_seq: int
+    """As the take found it; a wake-up since then leaves a nudge behind when the run is parked or released."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LedRun:
+    """A run whose lease was just taken."""
+
+    lease: Lease
+    user_id: UUID | None
+    root_run_id: UUID
+    lane: str
+    definition_name: str
+    definition: Mapping[str, Any]
+    tools: Sequence[Mapping[str, Any]]
+    ceilings: RunCeilings
+    context_trust: Trust
+    attempts_without_progress: int
+    cancelled: bool
+    overdue: bool
+    """The calendar deadline has passed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Append:
+    """What a segment writes at a checkpoint."""
+
+    format: str
+    messages: Sequence[RunMessage] = ()
+    proposals: Sequence[Proposal] = ()
+    answered: Sequence[UUID] = ()
+    """Proposals whose answers are among the messages."""
+    trail: Trail = field(default_factory=Trail)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counters:
+    """The run's counts after an append."""
+
+    model_requests: int
+    tool_calls: int
+    active_ms: int
+    context_trust: Trust
+    cancelled: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunEnd:
+    """The terminal state of a run, and why (W4)."""
+
+    state: Literal["succeeded", "failed", "cancelled"]
+    answer: str | None = None
+    partial_reason: str | None = None
+    error_code: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moved:
+    """A transition that happened, and the nudge it left behind, if any."""
+
+    nudge: UUID | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunTree:
+    """Everything a run can say about itself, for people and for the API."""
+
+    run: Mapping[str, Any]
+    spans: Sequence[Mapping[str, Any]]
+    decisions: Sequence[Mapping[str, Any]]
+    approvals: Sequence[Mapping[str, Any]]
+    effects: Sequence[Mapping[str, Any]]
+    uncertain: Sequence[Mapping[str, Any]]
+    cost: Mapping[str, Any]

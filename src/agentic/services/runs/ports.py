@@ -1,0 +1,94 @@
+"""The store of runs. Every write of a segment is fenced on its lease: ``None`` means the lease is not ours any more."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from agentic.contract.approvals import ApprovalRequest
+from agentic.services.runs.models import (
+    Append,
+    Counters,
+    Lease,
+    LedRun,
+    Moved,
+    NewRun,
+    Proposal,
+    RunEnd,
+    RunMessage,
+    RunTree,
+    Started,
+)
+from agentic.services.tools.models import ToolSpec
+
+
+class RunStore(Protocol):
+    """Postgres in every deployment; tests use the embedded one."""
+
+    async def start(self, run: NewRun) -> Started:
+        """Start once per (organization, request key).
+
+        Raises:
+            Conflict: the key was used before with another input.
+        """
+        ...
+
+    async def take(self, organization_id: UUID, run_id: UUID, *, lease_s: float) -> LedRun | None:
+        """Take the lease of a run that is due."""
+        ...
+
+    async def renew(self, lease: Lease, *, lease_s: float) -> bool:
+        """Keep the lease; ``False`` when it is lost."""
+        ...
+
+    async def contracts(self, hashes: Sequence[str]) -> Mapping[str, ToolSpec]:
+        """The frozen specs by hash."""
+        ...
+
+    async def messages(self, lease: Lease) -> list[RunMessage]:
+        """The run's log in order.
+
+        Raises:
+            RunEnded: ``history_unreadable``, when a message is of another format.
+        """
+        ...
+
+    async def proposals(self, lease: Lease) -> list[Proposal]:
+        """The stored calls of the last pause."""
+        ...
+
+    async def append(self, lease: Lease, append: Append) -> Counters | None:
+        """The checkpoint."""
+        ...
+
+    async def park(self, lease: Lease, append: Append, questions: Sequence[ApprovalRequest], *, expires_s: float) -> Moved | None:
+        """Append, file the questions and park the run, in one transaction."""
+        ...
+
+    async def release(self, lease: Lease, append: Append, *, due_at: datetime | None, orderly: bool) -> Moved | None:
+        """Append and give the lease back; due at once (with a nudge) when ``due_at`` is ``None``."""
+        ...
+
+    async def finish(self, lease: Lease, append: Append, end: RunEnd) -> Moved | None:
+        """Append and end the run."""
+        ...
+
+    async def cancel(self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None) -> UUID | None:
+        """Ask the run to stop; the nudge's id, or ``None`` when it is over or being cancelled already."""
+        ...
+
+    async def nudge_due(self, *, quiet_s: float, limit: int) -> list[UUID]:
+        """The sweep's nudges for runs that are due and were not nudged within ``quiet_s`` seconds."""
+        ...
+
+    async def tree(self, organization_id: UUID, run_id: UUID) -> RunTree:
+        """Everything about a run.
+
+        Raises:
+            NotFound: no such run in this organization.
+        """
+        ...
+
+    async def recent(self, organization_id: UUID, *, limit: int) -> list[Mapping[str, Any]]:
+        """The newest runs."""
+        ...

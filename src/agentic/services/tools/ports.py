@@ -1,0 +1,218 @@
+"""What the invoker needs from others: the call ledger (Postgres), the policy, and the handlers' protocol.
+
+The ledger's statements are fenced: one that matches nothing means somebody else moved first, and says so as ``None`` or ``False``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from agentic.contract.principal import Role, RunCeilings
+from agentic.contract.trust import Trust
+from agentic.services.tools.calls import ToolInvocation
+from agentic.services.tools.context import CallContext
+from agentic.services.tools.models import IdempotencyClass, SideEffects, ToolSpec, Watermark
+from agentic.services.tools.records import ArtifactRecord, DecisionRecord, SpanRecord, UsageRecord
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallKey:
+    """Where a call stands in the journal, derived once (DECISIONS 8)."""
+
+    organization_id: UUID
+    run_id: UUID
+    scope: str
+    key: str
+    request_hash: str
+    """Digest of the arguments and the contract hash: what ``conflict`` compares."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JournalRow:
+    """A claim as the preflight found it."""
+
+    state: Literal["processing", "completed", "uncertain"]
+    request_hash: str
+    epoch: int
+    attempt: int
+    lease_live: bool
+    lease_expires_at: datetime | None
+    idempotency_class: IdempotencyClass
+    effect_sent_at: datetime | None
+    vendor_key_ttl_s: int | None
+    output: bytes | None
+    span_id: UUID | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CoveringApproval:
+    """The newest approval that covers a call, its status by database time."""
+
+    id: UUID
+    status: Literal["pending", "approved", "rejected", "expired", "cancelled"]
+    decided_by: UUID | None
+    decider_role: Role | None
+    """The decider's role now; authority is checked again at the run (STATE "Approvals")."""
+    comment: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preflight:
+    """Everything a decision needs, read by one statement."""
+
+    now: datetime
+    fence: int
+    lease_live: bool
+    cancelled: bool
+    context_trust: Trust
+    tool_calls: int
+    ceilings: RunCeilings
+    journal: JournalRow | None
+    approval: CoveringApproval | None
+    tool_enabled: bool
+    granted: bool
+    member: bool
+    """Whether the run's user still belongs to the organization; ``True`` for a run without a user."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimRequest:
+    """COMMIT 1: claim, decision, watermark and the open span, fenced on the run's lease."""
+
+    key: CallKey
+    spec: ToolSpec
+    digest: str
+    arguments_text: str
+    seen: JournalRow | None
+    """The row the preflight found, to be taken over; ``None`` when there was none."""
+    lease_s: float
+    watermark: Watermark
+    fence: int
+    origin_trust: Trust
+    approval_id: UUID | None
+    proposal_id: UUID | None
+    connection_id: UUID | None
+    span: SpanRecord
+    decision: DecisionRecord
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A claim this worker holds. Epoch and attempt together are its fence (J5)."""
+
+    key: CallKey
+    tool: str
+    epoch: int
+    attempt: int
+    repeats: int
+    lease_expires_at: datetime
+    effect_sent_at: datetime | None
+    span_id: UUID
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallEnd:
+    """COMMIT 2: what became of a claimed call."""
+
+    outcome_status: Literal["ok", "error"]
+    outcome_code: str | None
+    output: bytes
+    span: SpanRecord
+    proposal_id: UUID | None
+    usage: Sequence[UsageRecord] = ()
+    artifact: ArtifactRecord | None = None
+
+
+class CallLedger(Protocol):
+    """The invoker's window on the database."""
+
+    async def preflight(self, key: CallKey, *, inv: ToolInvocation, tool: str, contract_hash: str, digest: str) -> Preflight | None:
+        """Read what the decision needs; ``None`` when the run does not exist in this organization."""
+        ...
+
+    async def refuse(self, *, inv: ToolInvocation, span: SpanRecord, decision: DecisionRecord | None, proposal_id: UUID | None, code: str) -> None:
+        """Commit a refused call at once: span, decision, proposal done."""
+        ...
+
+    async def claim(self, request: ClaimRequest, *, inv: ToolInvocation) -> Claim | None:
+        """COMMIT 1. ``None`` when the run's lease is not ours or the key moved since the preflight."""
+        ...
+
+    async def mark_effect_sent(self, claim: Claim) -> bool:
+        """Set the watermark of a claim that is still ours."""
+        ...
+
+    async def count_repeat(self, claim: Claim) -> bool:
+        """Count one in-place repeat of a claim that is still ours."""
+        ...
+
+    async def complete(self, claim: Claim, end: CallEnd) -> bool:
+        """Store the answer for good."""
+        ...
+
+    async def release(self, claim: Claim, end: CallEnd) -> bool:
+        """Forget the claim: nothing happened. The next claim of the key has a new epoch."""
+        ...
+
+    async def hold(self, claim: Claim, end: CallEnd) -> bool:
+        """Keep the claim until its lease ends; nobody knows yet."""
+        ...
+
+    async def uncertain(self, claim: Claim, end: CallEnd, *, reason: str) -> bool:
+        """Nobody will know: hand the call to an operator."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyQuestion:
+    """What the policy decides on."""
+
+    tool: str
+    side_effects: SideEffects
+    risk: str
+    granted: bool
+    member: bool
+    context_trust: Trust
+    environment: Literal["live", "frozen"]
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """What the policy says about one call."""
+
+    effect: Literal["allow", "deny", "require_approval"]
+    rule_id: str
+    rule_version: int
+    reason: str
+
+
+class PolicyPort(Protocol):
+    """The action checkpoint. Raises when it cannot be reached: nothing fails open (D4)."""
+
+    async def decide(self, question: PolicyQuestion) -> Decision: ...
+
+
+class ToolHandler(Protocol):
+    """The code behind a tool. Returns its answer or raises; constructs no ``ToolError``."""
+
+    async def execute(self, ctx: CallContext, args: BaseModel) -> Any: ...
+
+
+class Previewer(Protocol):
+    """Renders the line a person reads before deciding. Never writes, sends or spends (A6)."""
+
+    async def __call__(self, ctx: CallContext, args: BaseModel) -> str: ...
+
+
+class Probe(Protocol):
+    """Asks the world, read-only, whether an effect happened: its answer when it did, ``None`` when it did not.
+
+    Raises when it cannot tell.
+    """
+
+    async def __call__(self, ctx: CallContext, args: BaseModel) -> Any: ...

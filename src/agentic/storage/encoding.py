@@ -1,0 +1,52 @@
+"""How values go into columns: JSON text for ``jsonb_to_recordset``, and text that Postgres accepts.
+
+Postgres refuses U+0000 in text and jsonb, and lone surrogates have no UTF-8; both are made visible instead of losing a row (B1).
+"""
+
+import dataclasses
+import json
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+_NUL_MARK = "␀"
+
+
+def text(value: str | None) -> str | None:
+    """A text column's value: U+0000 as a visible mark, lone surrogates as U+FFFD."""
+    if value is None or (value.isascii() and "\0" not in value):
+        return value
+    return value.replace("\0", _NUL_MARK).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def jsonb(value: Any) -> str:
+    """The text of a jsonb parameter."""
+    return json.dumps(_clean(value), ensure_ascii=False, allow_nan=False, default=_plain)
+
+
+def record(value: Any) -> dict[str, Any]:
+    """A dataclass as one element of a recordset parameter, without its nested copies."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case UUID() | Decimal():
+            return str(value)
+        case datetime():
+            return value.isoformat()
+        case _:
+            raise TypeError(f"{type(value).__name__} has no column form")
+
+
+def _clean(value: Any) -> Any:
+    match value:
+        case str():
+            return text(value)
+        case dict():
+            return {text(str(key)): _clean(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_clean(item) for item in value]
+        case _:
+            return value

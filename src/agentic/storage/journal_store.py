@@ -1,0 +1,53 @@
+"""The operator's side of the journal in Postgres. The statements stand in ``queries/journal.sql``."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from agentic.contract.encoding import encode
+from agentic.contract.principal import Role
+from agentic.contract.results import ToolResult
+from agentic.services.journal.models import UncertainCall
+from agentic.storage.database import Database
+from agentic.storage.encoding import text
+from agentic.storage.queries import load_queries
+
+
+class PostgresJournalStore:
+    """Implements ``JournalStore``."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._sql = load_queries("journal")
+        self._people = load_queries("approvals")
+
+    async def list_uncertain(self, organization_id: UUID, *, run_id: UUID | None) -> Sequence[UncertainCall]:
+        rows = await self._db.all(self._sql["list_uncertain"], {"organization_id": organization_id, "run_id": run_id})
+        return [UncertainCall.model_validate({**row, "ref": _ref(row)}) for row in rows]
+
+    async def confirm(self, call: UncertainCall, *, user_id: UUID, evidence: str) -> bool:
+        answer = ToolResult(ok=True, data={"confirmed_by_operator": True, "evidence": evidence})
+        params = {**_key(call), "user_id": user_id, "evidence": text(evidence), "output": encode(answer.model_dump(mode="json"))}
+        return await self._db.one(self._sql["confirm"], params) is not None
+
+    async def deny(self, call: UncertainCall, *, user_id: UUID, evidence: str) -> bool:
+        params = {**_key(call), "user_id": user_id, "evidence": text(evidence)}
+        return await self._db.one(self._sql["deny"], params) is not None
+
+    async def role(self, organization_id: UUID, user_id: UUID) -> Role | None:
+        row = await self._db.one(self._people["member"], {"organization_id": organization_id, "user_id": user_id})
+        return None if row is None else Role(row["role"])
+
+    async def sweep(self, *, grace_s: float, limit: int) -> int:
+        await self._db.count(self._sql["sweep_stale"], {"grace_s": grace_s})
+        row = await self._db.one(self._sql["sweep_uncertain"], {"grace_s": grace_s, "limit": limit})
+        return int(row["swept"]) if row is not None else 0
+
+
+def _key(call: UncertainCall) -> dict[str, Any]:
+    return {"organization_id": call.organization_id, "scope": call.scope, "key": call.key, "epoch": call.epoch}
+
+
+def _ref(row: Mapping[str, Any]) -> str:
+    return hashlib.sha256(f"{row['scope']}\0{row['key']}".encode()).hexdigest()[:16]

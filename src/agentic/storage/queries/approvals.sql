@@ -1,0 +1,73 @@
+-- Decisions of people. Each is one compare-and-set on database time, with the decider's authority checked in the same statement.
+
+-- name: decide
+-- Decides a pending, unexpired approval; wakes its run. No row: see read.
+with decided as (
+    update agent.approvals a set
+        status = %(status)s, decided_at = clock_timestamp(), decided_by = %(user_id)s, comment = %(comment)s
+    where a.id = %(approval_id)s and a.organization_id = %(organization_id)s and a.status = 'pending' and a.expires_at > clock_timestamp()
+      and exists (
+          select from agent.members m
+          where m.organization_id = a.organization_id and m.user_id = %(user_id)s and m.role in ('approver', 'operator', 'admin')
+      )
+    returning a.run_id
+), woken as (
+    update agent.runs r set wake_seq = r.wake_seq + 1 from decided d where r.id = d.run_id
+    returning r.id, r.organization_id, r.lane
+), nudge as (
+    insert into agent.outbox (id, organization_id, run_id, name, data)
+    select %(event_id)s, organization_id, id, %(event_name)s,
+        jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
+    from woken
+)
+select run_id from decided
+
+-- name: read
+-- One approval, its status by database time.
+select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by,
+    case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end as status,
+    a.expires_at, a.decided_at, a.decided_by, a.comment, a.created_at
+from agent.approvals a
+where a.id = %(approval_id)s and a.organization_id = %(organization_id)s
+
+-- name: list
+-- Approvals of an organization, newest first; of one status or run when asked.
+select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by,
+    case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end as status,
+    a.expires_at, a.decided_at, a.decided_by, a.comment, a.created_at
+from agent.approvals a
+where a.organization_id = %(organization_id)s
+  and (%(run_id)s::uuid is null or a.run_id = %(run_id)s)
+  and (%(status)s::text is null
+       or case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end = %(status)s)
+order by a.created_at desc, a.id
+limit %(limit)s
+
+-- name: expire
+-- Marks what database time has already decided, and wakes the runs that waited.
+with expired as (
+    update agent.approvals set status = 'expired', decided_at = clock_timestamp()
+    where id in (
+        select id from agent.approvals where status = 'pending' and expires_at <= clock_timestamp()
+        order by expires_at limit %(limit)s for update skip locked
+    )
+    returning run_id
+), woken as (
+    update agent.runs r set wake_seq = r.wake_seq + 1
+    from (select distinct run_id from expired) e where r.id = e.run_id and r.state = 'parked'
+    returning r.id, r.organization_id, r.lane
+)
+insert into agent.outbox (id, organization_id, run_id, name, data)
+select gen_random_uuid(), organization_id, id, %(event_name)s,
+    jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
+from woken
+returning id
+
+-- name: member
+-- The role of a person in an organization.
+select role from agent.members where organization_id = %(organization_id)s and user_id = %(user_id)s
+
+-- name: put_member
+-- Makes a person a member, or changes the role.
+insert into agent.members (organization_id, user_id, role) values (%(organization_id)s, %(user_id)s, %(role)s)
+on conflict (organization_id, user_id) do update set role = excluded.role

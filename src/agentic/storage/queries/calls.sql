@@ -1,0 +1,204 @@
+-- The statements of one call. Every write is fenced: on the run's lease before the effect, on the claim's epoch and attempt after it.
+
+-- name: preflight
+-- Everything a decision needs, in one statement: journal row, covering approval, live tool state, grant and membership, run.
+select
+    clock_timestamp() as now,
+    r.fence,
+    coalesce(r.lease_expires_at > clock_timestamp(), false) as lease_live,
+    r.cancel_requested_at is not null as cancelled,
+    r.context_trust::text as context_trust,
+    r.tool_calls,
+    r.ceilings,
+    k.state as claim_state,
+    k.request_hash as claim_request_hash,
+    k.epoch as claim_epoch,
+    k.attempt as claim_attempt,
+    k.lease_expires_at as claim_lease_expires_at,
+    coalesce(k.lease_expires_at > clock_timestamp(), false) as claim_lease_live,
+    k.idempotency_class as claim_class,
+    k.effect_sent_at as claim_effect_sent_at,
+    k.vendor_key_ttl_s as claim_vendor_key_ttl_s,
+    k.output as claim_output,
+    k.span_id as claim_span_id,
+    a.id as approval_id,
+    case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end as approval_status,
+    a.decided_by as approval_decided_by,
+    a.comment as approval_comment,
+    decider.role as approval_decider_role,
+    coalesce(t.enabled and t.withdrawn_at is null, true) as tool_enabled,
+    coalesce(g.state = 'active', false) as granted,
+    r.user_id is null or m.user_id is not null as member
+from agent.runs r
+left join agent.idempotency_keys k
+    on k.organization_id = r.organization_id and k.scope = %(scope)s and k.key = %(key)s
+left join lateral (
+    select * from agent.approvals x
+    where x.organization_id = r.organization_id and x.run_id = r.id and x.tool = %(tool)s
+      and x.contract_hash = %(contract_hash)s and x.digest = %(digest)s
+      and x.status <> 'cancelled' and x.spent_at is null
+    order by x.created_at desc
+    limit 1
+) a on true
+left join agent.members decider on decider.organization_id = r.organization_id and decider.user_id = a.decided_by
+left join agent.tool_states t on t.organization_id = r.organization_id and t.tool = %(tool)s
+left join agent.grants g on g.organization_id = r.organization_id and g.definition = r.definition_name and g.tool = %(tool)s
+left join agent.members m on m.organization_id = r.organization_id and m.user_id = r.user_id
+where r.id = %(run_id)s and r.organization_id = %(organization_id)s
+
+-- name: claim
+-- COMMIT 1: claim, watermark, decision and open span, only while the run's lease is ours and the key is as the preflight saw it.
+with run as materialized (
+    select id, organization_id from agent.runs
+    where id = %(run_id)s and organization_id = %(organization_id)s and fence = %(fence)s
+      and state = 'running' and lease_expires_at > clock_timestamp() and cancel_requested_at is null
+    for share
+), claimed as (
+    insert into agent.idempotency_keys as k (
+        organization_id, scope, key, request_hash, run_id, fence, tool, contract_hash, digest, arguments_text, proposal_id, approval_id,
+        span_id, lease_expires_at, idempotency_class, watermark, effect_sent_at, vendor_key_ttl_s, connection_id, origin_trust
+    )
+    select
+        organization_id, %(scope)s, %(key)s, %(request_hash)s, id, %(fence)s, %(tool)s, %(contract_hash)s, %(digest)s,
+        %(arguments_text)s, %(proposal_id)s, %(approval_id)s, %(span_id)s,
+        clock_timestamp() + make_interval(secs => %(lease_s)s), %(class)s, %(watermark)s,
+        case when %(watermark)s = 'at_claim' then clock_timestamp() end, %(vendor_key_ttl_s)s, %(connection_id)s,
+        %(origin_trust)s::agent.trust
+    from run
+    on conflict (organization_id, scope, key) do update set
+        fence = excluded.fence,
+        attempt = k.attempt + 1,
+        repeats = 0,
+        claimed_at = clock_timestamp(),
+        lease_expires_at = excluded.lease_expires_at,
+        proposal_id = excluded.proposal_id,
+        approval_id = excluded.approval_id,
+        span_id = excluded.span_id,
+        effect_sent_at = coalesce(k.effect_sent_at, excluded.effect_sent_at)
+    where k.state = 'processing' and k.lease_expires_at <= clock_timestamp()
+      and k.request_hash = excluded.request_hash
+      and k.epoch = %(seen_epoch)s and k.attempt = %(seen_attempt)s
+    returning k.run_id, k.organization_id, k.attempt, k.epoch, k.repeats, k.lease_expires_at, k.effect_sent_at
+), lost as (
+    update agent.spans s set state = 'closed', status = 'lost', ended_at = clock_timestamp()
+    from claimed c
+    where s.run_id = c.run_id and s.id = %(seen_span_id)s and s.state = 'open'
+), span as (
+    insert into agent.spans (id, organization_id, run_id, parent_id, kind, name, started_at, attributes, input)
+    select %(span_id)s, organization_id, run_id, %(span_parent_id)s, 'tool', %(tool)s, %(span_started_at)s, %(span_attributes)s, %(span_input)s
+    from claimed
+), decision as (
+    insert into agent.policy_decisions (
+        id, organization_id, run_id, tool, contract_hash, digest, proposal_id, approval_id, effect, rule_id, rule_version, reason, context_trust
+    )
+    select %(decision_id)s, organization_id, run_id, %(tool)s, %(contract_hash)s, %(digest)s, %(proposal_id)s, %(approval_id)s,
+        %(decision_effect)s, %(decision_rule_id)s, %(decision_rule_version)s, %(decision_reason)s, %(origin_trust)s::agent.trust
+    from claimed
+)
+select attempt, epoch, repeats, lease_expires_at, effect_sent_at from claimed
+
+-- name: mark_effect_sent
+-- The watermark of a tool that sets it at the transport: from here on the effect may have left.
+update agent.idempotency_keys set effect_sent_at = coalesce(effect_sent_at, clock_timestamp())
+where organization_id = %(organization_id)s and scope = %(scope)s and key = %(key)s
+  and state = 'processing' and epoch = %(epoch)s and attempt = %(attempt)s and lease_expires_at > clock_timestamp()
+
+-- name: count_repeat
+-- One more execution in place, under the same key.
+update agent.idempotency_keys set repeats = repeats + 1
+where organization_id = %(organization_id)s and scope = %(scope)s and key = %(key)s
+  and state = 'processing' and epoch = %(epoch)s and attempt = %(attempt)s
+
+-- name: end_complete
+-- Head of COMMIT 2: the answer is stored for good.
+update agent.idempotency_keys set
+    state = 'completed', completed_at = clock_timestamp(), lease_expires_at = null, outcome_status = %(outcome_status)s,
+    outcome_code = %(outcome_code)s, output = %(output)s, artifact_id = %(artifact_id)s
+where organization_id = %(organization_id)s and scope = %(scope)s and key = %(key)s
+  and state = 'processing' and epoch = %(epoch)s and attempt = %(attempt)s
+returning organization_id, run_id, scope, key, epoch, attempt, tool
+
+-- name: end_release
+-- Head of COMMIT 2: nothing happened. The row goes, and the next claim of the key draws a new epoch.
+delete from agent.idempotency_keys
+where organization_id = %(organization_id)s and scope = %(scope)s and key = %(key)s
+  and state = 'processing' and epoch = %(epoch)s and attempt = %(attempt)s
+returning organization_id, run_id, scope, key, epoch, attempt, tool
+
+-- name: end_hold
+-- Head of COMMIT 2: nobody knows yet. The claim stays until its lease ends.
+select organization_id, run_id, scope, key, epoch, attempt, tool from agent.idempotency_keys
+where organization_id = %(organization_id)s and scope = %(scope)s and key = %(key)s
+  and state = 'processing' and epoch = %(epoch)s and attempt = %(attempt)s
+for update
+
+-- name: end_uncertain
+-- Head of COMMIT 2: nobody will know. An operator owns it now.
+update agent.idempotency_keys set
+    state = 'uncertain', uncertain_at = clock_timestamp(), lease_expires_at = null, uncertain_reason = %(reason)s
+where organization_id = %(organization_id)s and scope = %(scope)s and key = %(key)s
+  and state = 'processing' and epoch = %(epoch)s and attempt = %(attempt)s
+returning organization_id, run_id, scope, key, epoch, attempt, tool
+
+-- name: end_record
+-- Tail of COMMIT 2, after "with done as (head)": span, effect record, usage, artifact, proposal, and the run's mark of uncertainty.
+, span as (
+    update agent.spans s set
+        state = 'closed', status = %(span_status)s, code = %(span_code)s, ended_at = %(span_ended_at)s,
+        attributes = s.attributes || %(span_attributes)s::jsonb, output = %(span_output)s
+    from done
+    where s.run_id = done.run_id and s.id = %(span_id)s
+), effect as (
+    insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, outcome_code, note)
+    select organization_id, run_id, %(effect_kind)s, tool, scope, key, epoch, attempt, %(span_id)s, %(outcome_code)s, %(reason)s from done
+), usage as (
+    insert into agent.ai_usage_log (id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost)
+    select u.id, done.organization_id, r.root_run_id, r.id, %(span_id)s, u.kind, u.provider, u.item, u.quantity, u.unit, u.cost
+    from done join agent.runs r on r.id = done.run_id
+    cross join jsonb_to_recordset(%(usage)s::jsonb)
+        as u(id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric)
+    on conflict (id) do nothing
+), artifact as (
+    insert into agent.artifacts (id, organization_id, run_id, span_id, trust, sha256, size_bytes, complete, body)
+    select %(artifact_id)s, organization_id, run_id, %(span_id)s, %(artifact_trust)s::agent.trust,
+        encode(sha256(%(artifact_body)s::bytea), 'hex'), length(%(artifact_body)s::bytea), %(artifact_complete)s, %(artifact_body)s
+    from done where %(artifact_id)s::uuid is not null
+), proposal as (
+    update agent.proposals p set state = 'done', done_at = clock_timestamp(), outcome_code = %(outcome_code)s
+    from done
+    where p.run_id = done.run_id and p.id = %(proposal_id)s and p.state <> 'done' and %(effect_kind)s in ('completed', 'uncertain')
+), run as (
+    update agent.runs r set has_uncertain = true, partial_reason = coalesce(r.partial_reason, 'outcome_unknown: ' || done.tool)
+    from done
+    where r.id = done.run_id and %(effect_kind)s = 'uncertain'
+)
+select count(*) as ended from done
+
+-- name: refuse
+-- A refused call, committed at once: span, decision, proposal done.
+with run as materialized (
+    select id, organization_id from agent.runs
+    where id = %(run_id)s and organization_id = %(organization_id)s and fence = %(fence)s and state = 'running'
+      and lease_expires_at > clock_timestamp()
+    for share
+), span as (
+    insert into agent.spans (
+        id, organization_id, run_id, parent_id, kind, name, state, status, code, started_at, ended_at, attributes, input
+    )
+    select %(span_id)s, organization_id, id, %(span_parent_id)s, 'tool', %(span_name)s, 'closed', %(span_status)s, %(span_code)s,
+        %(span_started_at)s, %(span_ended_at)s, %(span_attributes)s, %(span_input)s
+    from run
+), decision as (
+    insert into agent.policy_decisions (
+        id, organization_id, run_id, tool, contract_hash, digest, proposal_id, approval_id, effect, rule_id, rule_version, reason, context_trust
+    )
+    select %(decision_id)s, organization_id, id, %(span_name)s, %(decision_contract_hash)s, %(decision_digest)s, %(proposal_id)s,
+        %(decision_approval_id)s, %(decision_effect)s, %(decision_rule_id)s, %(decision_rule_version)s, %(decision_reason)s,
+        %(decision_context_trust)s::agent.trust
+    from run where %(decision_id)s::uuid is not null
+), proposal as (
+    update agent.proposals p set state = 'done', done_at = clock_timestamp(), outcome_code = %(code)s
+    from run
+    where p.run_id = run.id and p.id = %(proposal_id)s and p.state <> 'done'
+)
+select count(*) as refused from run

@@ -1,0 +1,93 @@
+-- The operator's side of the journal: outcomes nobody knows, and claims nobody will propose again.
+
+-- name: list_uncertain
+-- Calls of an organization whose outcome is unknown.
+select organization_id, run_id, scope, key, tool, epoch, attempt, arguments_text, uncertain_at, uncertain_reason, effect_sent_at, proposal_id
+from agent.idempotency_keys
+where organization_id = %(organization_id)s and state = 'uncertain' and (%(run_id)s::uuid is null or run_id = %(run_id)s)
+order by uncertain_at
+
+-- name: confirm
+-- It happened: the call is completed with what the operator saw. One decision, one line in the record.
+with run as materialized (
+    select r.id from agent.runs r join agent.idempotency_keys k on k.run_id = r.id
+    where k.organization_id = %(organization_id)s and k.scope = %(scope)s and k.key = %(key)s
+    for no key update of r
+), done as (
+    update agent.idempotency_keys k set
+        state = 'completed', completed_at = clock_timestamp(), outcome_status = 'ok', outcome_code = null, output = %(output)s,
+        resolved_by = %(user_id)s, resolved_at = clock_timestamp(), evidence = %(evidence)s
+    from run
+    where k.run_id = run.id and k.organization_id = %(organization_id)s and k.scope = %(scope)s and k.key = %(key)s
+      and k.state = 'uncertain' and k.epoch = %(epoch)s
+      and exists (select from agent.members m where m.organization_id = k.organization_id and m.user_id = %(user_id)s
+                  and m.role in ('operator', 'admin'))
+    returning k.organization_id, k.run_id, k.scope, k.key, k.epoch, k.attempt, k.tool, k.span_id
+), effect as (
+    insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, actor, note)
+    select organization_id, run_id, 'confirmed', tool, scope, key, epoch, attempt, span_id, %(user_id)s, %(evidence)s from done
+)
+select run_id from done
+
+-- name: deny
+-- It did not happen: the key is free again under a new epoch, and a repeat asks a new approval.
+with run as materialized (
+    select r.id from agent.runs r join agent.idempotency_keys k on k.run_id = r.id
+    where k.organization_id = %(organization_id)s and k.scope = %(scope)s and k.key = %(key)s
+    for no key update of r
+), done as (
+    delete from agent.idempotency_keys k using run
+    where k.run_id = run.id and k.organization_id = %(organization_id)s and k.scope = %(scope)s and k.key = %(key)s
+      and k.state = 'uncertain' and k.epoch = %(epoch)s
+      and exists (select from agent.members m where m.organization_id = k.organization_id and m.user_id = %(user_id)s
+                  and m.role in ('operator', 'admin'))
+    returning k.organization_id, k.run_id, k.scope, k.key, k.epoch, k.attempt, k.tool, k.span_id, k.contract_hash, k.digest
+), spent as (
+    update agent.approvals a set spent_at = clock_timestamp()
+    from done where a.run_id = done.run_id and a.tool = done.tool and a.contract_hash = done.contract_hash and a.digest = done.digest
+      and a.spent_at is null
+), effect as (
+    insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, actor, note)
+    select organization_id, run_id, 'denied', tool, scope, key, epoch, attempt, span_id, %(user_id)s, %(evidence)s from done
+)
+select run_id from done
+
+-- name: sweep_stale
+-- Claims whose worker is gone and whose run will not propose them again: nothing had left, so they are forgotten.
+delete from agent.idempotency_keys k using agent.runs r
+where k.run_id = r.id and k.state = 'processing' and k.effect_sent_at is null
+  and k.lease_expires_at <= clock_timestamp() - make_interval(secs => %(grace_s)s)
+  and r.state in ('succeeded', 'failed', 'cancelled')
+
+-- name: sweep_uncertain
+-- Claims whose effect may have left and which nobody may repeat any more: an operator owns them now.
+with stale as materialized (
+    select k.organization_id, k.scope, k.key, k.epoch, k.run_id
+    from agent.idempotency_keys k join agent.runs r on r.id = k.run_id
+    where k.state = 'processing' and k.effect_sent_at is not null
+      and k.lease_expires_at <= clock_timestamp() - make_interval(secs => %(grace_s)s)
+      and (r.state in ('succeeded', 'failed', 'cancelled')
+           or k.idempotency_class = 'non_idempotent'
+           or (k.idempotency_class = 'conditional'
+               and k.effect_sent_at + make_interval(secs => coalesce(k.vendor_key_ttl_s, 0)) <= clock_timestamp()))
+    order by k.lease_expires_at
+    limit %(limit)s
+    for update of k skip locked
+), done as (
+    update agent.idempotency_keys k set
+        state = 'uncertain', uncertain_at = clock_timestamp(), lease_expires_at = null,
+        uncertain_reason = 'the worker died after the effect may have left'
+    from stale s
+    where k.organization_id = s.organization_id and k.scope = s.scope and k.key = s.key and k.epoch = s.epoch and k.state = 'processing'
+    returning k.organization_id, k.run_id, k.scope, k.key, k.epoch, k.attempt, k.tool, k.span_id
+), span as (
+    update agent.spans s set state = 'closed', status = 'unknown', code = 'outcome_unknown', ended_at = clock_timestamp()
+    from done where s.run_id = done.run_id and s.id = done.span_id and s.state = 'open'
+), run as (
+    update agent.runs r set has_uncertain = true, partial_reason = coalesce(r.partial_reason, 'outcome_unknown: ' || d.tool)
+    from (select distinct on (run_id) run_id, tool from done) d where r.id = d.run_id
+), effect as (
+    insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, note)
+    select organization_id, run_id, 'uncertain', tool, scope, key, epoch, attempt, span_id, 'found by the sweep' from done
+)
+select count(*) as swept from done

@@ -1,0 +1,315 @@
+-- The life of a run: started once, led under a lease, written only by whoever holds the fence, woken by anybody.
+
+-- name: start
+-- Starts a run once per request key: contracts, grants of its inline definition, first message and the nudge are one commit.
+with run as (
+    insert into agent.runs (
+        id, organization_id, request_key, request_digest, kind, user_id, lane, root_run_id, parent_run_id, depth,
+        definition_name, definition, tools, ceilings, context_trust, deadline_at
+    )
+    values (
+        %(id)s, %(organization_id)s, %(request_key)s, %(request_digest)s, 'agent', %(user_id)s, %(lane)s, %(id)s, null, 0,
+        %(definition_name)s, %(definition)s, %(tools)s, %(ceilings)s, %(trust)s::agent.trust,
+        clock_timestamp() + make_interval(secs => %(deadline_s)s)
+    )
+    on conflict (organization_id, request_key) do nothing
+    returning id, organization_id, lane
+), contracts as (
+    insert into agent.tool_contracts (contract_hash, name, version, spec)
+    select c.contract_hash, c.name, c.version, c.spec
+    from run cross join jsonb_to_recordset(%(contracts)s::jsonb) as c(contract_hash text, name text, version int, spec text)
+    on conflict (contract_hash) do nothing
+), grants as (
+    insert into agent.grants (organization_id, definition, tool, granted_by)
+    select run.organization_id, %(definition_name)s, c.name, %(user_id)s
+    from run cross join jsonb_to_recordset(%(contracts)s::jsonb) as c(name text)
+    on conflict (organization_id, definition, tool) do nothing
+), message as (
+    insert into agent.run_messages (run_id, seq, organization_id, message_id, role, format, body, trust, fence)
+    select id, 1, organization_id, %(message_id)s, 'user', %(format)s, %(message_body)s, %(trust)s::agent.trust, 0 from run
+), nudge as (
+    insert into agent.outbox (id, organization_id, run_id, name, data)
+    select %(event_id)s, organization_id, id, %(event_name)s,
+        jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
+    from run
+)
+select id from run
+
+-- name: find_by_request
+-- The run an earlier start with this key made.
+select id, request_digest from agent.runs where organization_id = %(organization_id)s and request_key = %(request_key)s
+
+-- name: take
+-- Takes the lease of a run that is due, and returns what leading it needs. No row: somebody else leads it, or there is nothing to do.
+update agent.runs r set
+    fence = r.fence + 1,
+    state = 'running',
+    active_ms = r.active_ms + case
+        when r.lease_expires_at is null then 0
+        else greatest(0, extract(epoch from least(r.lease_expires_at, clock_timestamp()) - r.leased_at) * 1000)::bigint
+    end,
+    lease_expires_at = clock_timestamp() + make_interval(secs => %(lease_s)s),
+    leased_at = clock_timestamp(),
+    started_at = coalesce(r.started_at, clock_timestamp()),
+    due_at = null,
+    attempts_without_progress = r.attempts_without_progress + 1
+where r.id = %(run_id)s and r.organization_id = %(organization_id)s and agent.run_is_due(r)
+returning
+    r.id, r.organization_id, r.user_id, r.lane, r.root_run_id, r.definition_name, r.definition, r.tools, r.ceilings,
+    r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.active_ms, r.model_requests,
+    r.tool_calls, r.has_uncertain, r.partial_reason,
+    r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue
+
+-- name: contracts
+-- The frozen specs of a run.
+select contract_hash, spec from agent.tool_contracts where contract_hash = any(%(hashes)s)
+
+-- name: messages
+-- The message log of a run, in order.
+select message_id, role, format, body, trust::text as trust from agent.run_messages
+where run_id = %(run_id)s and organization_id = %(organization_id)s
+order by seq
+
+-- name: proposals
+-- The calls of the last stored pause.
+select id, turn, ordinal, model_call_id, model_name, tool, arguments_text, fault, state from agent.proposals p
+where run_id = %(run_id)s and organization_id = %(organization_id)s
+  and turn = (select max(turn) from agent.proposals x where x.run_id = %(run_id)s)
+order by ordinal
+
+-- name: renew
+-- Keeps the lease. No row: it is not ours any more.
+update agent.runs set lease_expires_at = clock_timestamp() + make_interval(secs => %(lease_s)s)
+where id = %(run_id)s and organization_id = %(organization_id)s and fence = %(fence)s and state = 'running'
+  and lease_expires_at > clock_timestamp()
+returning cancel_requested_at is not null as cancelled
+
+-- name: append
+-- The checkpoint: messages, proposals, and the records of the segment so far. No row: the lease is not ours.
+with run as (
+    update agent.runs set
+        context_trust = least(context_trust, %(trust)s::agent.trust),
+        model_requests = model_requests + %(model_requests)s,
+        tool_calls = tool_calls + %(tool_calls)s
+    where id = %(run_id)s and organization_id = %(organization_id)s and fence = %(fence)s and state = 'running'
+      and lease_expires_at > clock_timestamp()
+    returning id, organization_id, root_run_id, model_requests, tool_calls, context_trust::text as context_trust,
+        cancel_requested_at is not null as cancelled,
+        active_ms + (extract(epoch from clock_timestamp() - leased_at) * 1000)::bigint as active_ms
+), last as (
+    select coalesce(max(seq), 0) as seq from agent.run_messages where run_id = %(run_id)s
+), messages as (
+    insert into agent.run_messages (run_id, seq, organization_id, message_id, role, format, body, trust, fence)
+    select run.id, last.seq + row_number() over (order by m.n), run.organization_id, m.id, m.role, %(format)s, m.body, m.trust, %(fence)s
+    from run cross join last
+    cross join unnest(%(message_ids)s::text[], %(message_roles)s::text[], %(message_bodies)s::bytea[], %(message_trusts)s::agent.trust[])
+        with ordinality as m(id, role, body, trust, n)
+    where not exists (select from agent.run_messages x where x.run_id = %(run_id)s and x.message_id = m.id)
+), proposals as (
+    insert into agent.proposals (id, run_id, organization_id, turn, ordinal, model_call_id, model_name, tool, arguments_text, fault)
+    select p.id, run.id, run.organization_id, p.turn, p.ordinal, p.model_call_id, p.model_name, p.tool, p.arguments_text, p.fault
+    from run
+    cross join jsonb_to_recordset(%(proposals)s::jsonb)
+        as p(id uuid, turn int, ordinal int, model_call_id text, model_name text, tool text, arguments_text text, fault text)
+    on conflict (run_id, turn, ordinal) do nothing
+), answered as (
+    update agent.proposals p set state = 'done', done_at = clock_timestamp()
+    from run
+    where p.run_id = run.id and p.state <> 'done' and p.id = any(%(answered)s::uuid[])
+), decisions as (
+    insert into agent.policy_decisions (
+        id, organization_id, run_id, tool, contract_hash, digest, proposal_id, approval_id, effect, rule_id, rule_version, reason, context_trust
+    )
+    select d.id, run.organization_id, run.id, d.tool, d.contract_hash, d.digest, d.proposal_id, d.approval_id, d.effect, d.rule_id,
+        d.rule_version, d.reason, d.context_trust
+    from run
+    cross join jsonb_to_recordset(%(decisions)s::jsonb) as d(
+        id uuid, tool text, contract_hash text, digest text, proposal_id uuid, approval_id uuid, effect text, rule_id text,
+        rule_version int, reason text, context_trust agent.trust)
+), spans as (
+    insert into agent.spans (
+        id, organization_id, run_id, parent_id, kind, name, state, status, code, started_at, ended_at, attributes, input, output
+    )
+    select s.id, run.organization_id, run.id, s.parent_id, s.kind, s.name, case when s.ended_at is null then 'open' else 'closed' end,
+        s.status, s.code, s.started_at, s.ended_at, s.attributes, s.input, s.output
+    from run
+    cross join jsonb_to_recordset(%(spans)s::jsonb) as s(
+        id uuid, parent_id uuid, kind text, name text, status text, code text, started_at timestamptz, ended_at timestamptz,
+        attributes jsonb, input text, output text)
+    on conflict (run_id, id, started_at) do update set
+        state = excluded.state, status = excluded.status, code = excluded.code, ended_at = excluded.ended_at,
+        attributes = agent.spans.attributes || excluded.attributes, output = excluded.output
+), usage as (
+    insert into agent.ai_usage_log (
+        id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost, input_tokens, output_tokens,
+        cached_tokens, reasoning_tokens, ok, error
+    )
+    select u.id, run.organization_id, run.root_run_id, run.id, u.span_id, u.kind, u.provider, u.item, u.quantity, u.unit, u.cost,
+        u.input_tokens, u.output_tokens, u.cached_tokens, u.reasoning_tokens, u.ok, u.error
+    from run
+    cross join jsonb_to_recordset(%(usage)s::jsonb) as u(
+        id uuid, span_id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric, input_tokens bigint,
+        output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint, ok boolean, error text)
+    on conflict (id) do nothing
+), artifacts as (
+    insert into agent.artifacts (id, organization_id, run_id, span_id, trust, sha256, size_bytes, complete, body)
+    select a.id, run.organization_id, run.id, a.span_id, a.trust, encode(sha256(a.body), 'hex'), length(a.body), a.complete, a.body
+    from run
+    cross join unnest(%(artifact_ids)s::uuid[], %(artifact_spans)s::uuid[], %(artifact_trusts)s::agent.trust[],
+        %(artifact_completes)s::boolean[], %(artifact_bodies)s::bytea[]) as a(id, span_id, trust, complete, body)
+    on conflict (id) do nothing
+)
+select model_requests, tool_calls, context_trust, cancelled, active_ms from run
+
+-- name: clear_waits
+-- First part of parking: what the run waited for before.
+delete from agent.run_waits w using agent.runs r
+where w.run_id = r.id and r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
+
+-- name: file_approvals
+-- Second part of parking: the questions, each open at most once.
+insert into agent.approvals (
+    organization_id, run_id, tool, contract_hash, digest, arguments_text, shown, rule_id, rule_version, reason, requested_by, expires_at
+)
+select r.organization_id, r.id, q.tool, q.contract_hash, q.digest, q.arguments_text, q.shown, q.rule_id, q.rule_version, q.reason,
+    r.user_id, least(clock_timestamp() + make_interval(secs => %(expires_s)s), r.deadline_at)
+from agent.runs r
+cross join jsonb_to_recordset(%(questions)s::jsonb) as q(
+    ordinal int, tool text, contract_hash text, digest text, arguments_text text, shown text, rule_id text, rule_version int, reason text)
+where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
+  and r.lease_expires_at > clock_timestamp()
+on conflict (run_id, tool, contract_hash, digest) where status = 'pending' do nothing
+
+-- name: park
+-- Third part of parking: the waits and the state. A wake-up that came since the lease was taken leaves a nudge behind.
+with parked as (
+    update agent.runs r set
+        state = 'parked', lease_expires_at = null, due_at = null, attempts_without_progress = 0,
+        active_ms = r.active_ms + (extract(epoch from clock_timestamp() - r.leased_at) * 1000)::bigint
+    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
+      and r.lease_expires_at > clock_timestamp()
+    returning r.id, r.organization_id, r.lane, r.wake_seq
+), waits as (
+    insert into agent.run_waits (run_id, organization_id, kind, ref, ordinal)
+    select p.id, p.organization_id, 'approval', a.id, q.ordinal
+    from parked p
+    cross join jsonb_to_recordset(%(questions)s::jsonb) as q(ordinal int, tool text, contract_hash text, digest text)
+    join agent.approvals a on a.run_id = p.id and a.tool = q.tool and a.contract_hash = q.contract_hash and a.digest = q.digest
+        and a.status = 'pending'
+), nudge as (
+    insert into agent.outbox (id, organization_id, run_id, name, data)
+    select %(event_id)s, organization_id, id, %(event_name)s,
+        jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
+    from parked where wake_seq <> %(wake_seq)s
+    returning id
+)
+select (select count(*) from parked) as moved, (select count(*) from nudge) as nudged
+
+-- name: release
+-- Gives the lease back in order: the run is due again at once or at a time.
+with released as (
+    update agent.runs r set
+        lease_expires_at = null,
+        due_at = %(due_at)s,
+        attempts_without_progress = case when %(orderly)s then 0 else r.attempts_without_progress end,
+        active_ms = r.active_ms + (extract(epoch from clock_timestamp() - r.leased_at) * 1000)::bigint
+    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
+    returning r.id, r.organization_id, r.lane, r.wake_seq
+), nudge as (
+    insert into agent.outbox (id, organization_id, run_id, name, data)
+    select %(event_id)s, organization_id, id, %(event_name)s,
+        jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
+    from released where %(due_at)s::timestamptz is null or wake_seq <> %(wake_seq)s
+    returning id
+)
+select (select count(*) from released) as moved, (select count(*) from nudge) as nudged
+
+-- name: finish
+-- The terminal state, with why. Open questions of the run go with it.
+with finished as (
+    update agent.runs r set
+        state = %(state)s, finished_at = clock_timestamp(), lease_expires_at = null, due_at = null, answer = %(answer)s,
+        partial_reason = coalesce(%(partial_reason)s, r.partial_reason), error_code = %(error_code)s,
+        active_ms = r.active_ms + (extract(epoch from clock_timestamp() - r.leased_at) * 1000)::bigint
+    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
+      and r.lease_expires_at > clock_timestamp()
+    returning r.id
+), stale as (
+    update agent.approvals a set status = 'cancelled', decided_at = clock_timestamp()
+    from finished f where a.run_id = f.id and a.status = 'pending'
+), waits as (
+    delete from agent.run_waits w using finished f where w.run_id = f.id
+)
+select count(*) as moved, 0 as nudged from finished
+
+-- name: cancel
+-- Asks a run to stop; the next boundary of a call obeys.
+with asked as (
+    update agent.runs set cancel_requested_at = clock_timestamp(), cancel_requested_by = %(user_id)s, wake_seq = wake_seq + 1
+    where id = %(run_id)s and organization_id = %(organization_id)s and state in ('queued', 'running', 'parked')
+      and cancel_requested_at is null
+    returning id, organization_id, lane
+), nudge as (
+    insert into agent.outbox (id, organization_id, run_id, name, data)
+    select %(event_id)s, organization_id, id, %(event_name)s,
+        jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
+    from asked
+)
+select count(*) as asked from asked
+
+-- name: nudge_due
+-- The sweep: a nudge for each run that is due and was not nudged lately.
+insert into agent.outbox (id, organization_id, run_id, name, data)
+select gen_random_uuid(), r.organization_id, r.id, %(event_name)s,
+    jsonb_build_object('organization_id', r.organization_id, 'run_id', r.id, 'lane', r.lane)
+from agent.runs r
+where r.state in ('queued', 'running', 'parked') and agent.run_is_due(r)
+  and not exists (
+      select from agent.outbox o
+      where o.run_id = r.id and o.created_at > clock_timestamp() - make_interval(secs => %(quiet_s)s)
+  )
+order by r.created_at
+limit %(limit)s
+returning id
+
+-- name: show
+-- One run, for people.
+select r.id, r.organization_id, r.state, r.kind, r.lane, r.definition_name, r.definition, r.user_id, r.context_trust::text as context_trust,
+    r.model_requests, r.tool_calls, r.active_ms, r.has_uncertain, r.answer, r.partial_reason, r.error_code, r.created_at, r.started_at,
+    r.finished_at, r.due_at, r.fence,
+    (select w.kind from agent.run_waits w where w.run_id = r.id order by w.ordinal limit 1) as parked_on
+from agent.runs r
+where r.id = %(run_id)s and r.organization_id = %(organization_id)s
+
+-- name: list
+-- The newest runs of an organization.
+select id, state, definition_name, created_at, finished_at, has_uncertain, error_code, partial_reason from agent.runs
+where organization_id = %(organization_id)s
+order by created_at desc
+limit %(limit)s
+
+-- name: spans
+-- The tree of a run.
+select id, parent_id, kind, name, state, status, code, started_at, ended_at, attributes, input, output from agent.spans
+where run_id = %(run_id)s and organization_id = %(organization_id)s
+order by started_at, id
+
+-- name: decisions
+-- The decisions of a run, in the order of their chain.
+select id, seq, tool, digest, effect, rule_id, rule_version, reason, context_trust::text as context_trust, approval_id, proposal_id, decided_at
+from agent.policy_decisions
+where run_id = %(run_id)s and organization_id = %(organization_id)s
+order by seq
+
+-- name: effects
+-- What the run did to the world, or may have done.
+select seq, kind, tool, epoch, attempt, span_id, outcome_code, note, at from agent.effects
+where run_id = %(run_id)s and organization_id = %(organization_id)s
+order by seq
+
+-- name: cost
+-- What the run's tree cost so far.
+select coalesce(sum(cost), 0) as cost, coalesce(sum(input_tokens), 0) as input_tokens, coalesce(sum(output_tokens), 0) as output_tokens,
+    count(*) as rows
+from agent.ai_usage_log
+where root_run_id = %(run_id)s and organization_id = %(organization_id)s

@@ -1,0 +1,252 @@
+"""Runs in Postgres. The statements stand in ``queries/runs.sql``; a park is four of them in one implicit transaction."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID, uuid4
+
+from agentic.contract.approvals import ApprovalRequest
+from agentic.contract.errors import Conflict, NotFound
+from agentic.contract.events import EventName
+from agentic.contract.principal import RunCeilings
+from agentic.contract.trust import Trust
+from agentic.services.runs.models import (
+    Append,
+    Counters,
+    Lease,
+    LedRun,
+    Moved,
+    NewRun,
+    Proposal,
+    ProposedCall,
+    RunEnd,
+    RunMessage,
+    RunTree,
+    Started,
+)
+from agentic.services.tools.models import ToolSpec
+from agentic.storage.database import Database
+from agentic.storage.encoding import jsonb, record, text
+from agentic.storage.queries import load_queries
+
+_TREE_APPROVALS = 1000
+
+
+class PostgresRunStore:
+    """Implements ``RunStore``."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._sql = load_queries("runs")
+        self._approvals = load_queries("approvals")
+        self._journal = load_queries("journal")
+
+    async def start(self, run: NewRun) -> Started:
+        event = uuid4()
+        row = await self._db.one(self._sql["start"], _start_params(run, event))
+        if row is not None:
+            return Started(run_id=row["id"], created=True, nudge=event)
+        key = {"organization_id": run.organization_id, "request_key": run.request_key}
+        earlier = await self._db.one(self._sql["find_by_request"], key)
+        if earlier is None or earlier["request_digest"] != run.request_digest:
+            raise Conflict(f"the request key {run.request_key!r} was used for another input; use a new key for a new request")
+        return Started(run_id=earlier["id"], created=False, nudge=None)
+
+    async def take(self, organization_id: UUID, run_id: UUID, *, lease_s: float) -> LedRun | None:
+        row = await self._db.one(self._sql["take"], {"organization_id": organization_id, "run_id": run_id, "lease_s": lease_s})
+        return None if row is None else _led(row)
+
+    async def renew(self, lease: Lease, *, lease_s: float) -> bool:
+        return await self._db.one(self._sql["renew"], {**_fence(lease), "lease_s": lease_s}) is not None
+
+    async def contracts(self, hashes: Sequence[str]) -> Mapping[str, ToolSpec]:
+        rows = await self._db.all(self._sql["contracts"], {"hashes": list(hashes)})
+        return {row["contract_hash"]: ToolSpec.model_validate(json.loads(row["spec"])) for row in rows}
+
+    async def messages(self, lease: Lease) -> list[RunMessage]:
+        rows = await self._db.all(self._sql["messages"], _fence(lease))
+        return [RunMessage(id=row["message_id"], role=row["role"], body=row["body"], trust=Trust(row["trust"])) for row in rows]
+
+    async def proposals(self, lease: Lease) -> list[Proposal]:
+        return [_proposal(row) for row in await self._db.all(self._sql["proposals"], _fence(lease))]
+
+    async def append(self, lease: Lease, append: Append) -> Counters | None:
+        row = await self._db.one(self._sql["append"], _append_params(lease, append))
+        return None if row is None else _counters(row)
+
+    async def park(self, lease: Lease, append: Append, questions: Sequence[ApprovalRequest], *, expires_s: float) -> Moved | None:
+        asked = [
+            {**question.model_dump(mode="json", exclude={"organization_id", "run_id", "approval_id"}), "ordinal": ordinal}
+            for ordinal, question in enumerate(questions)
+        ]
+        params = {**_fence(lease), "questions": jsonb(asked), "expires_s": expires_s}
+        between: list[tuple[LiteralString, Mapping[str, Any]]] = [
+            (self._sql["clear_waits"], params),
+            (self._sql["file_approvals"], params),
+        ]
+        return await self._move("park", lease, append, {"questions": params["questions"]}, between=between)
+
+    async def release(self, lease: Lease, append: Append, *, due_at: datetime | None, orderly: bool) -> Moved | None:
+        return await self._move("release", lease, append, {"due_at": due_at, "orderly": orderly})
+
+    async def finish(self, lease: Lease, append: Append, end: RunEnd) -> Moved | None:
+        params = {
+            "state": end.state,
+            "answer": text(end.answer),
+            "partial_reason": text(end.partial_reason),
+            "error_code": end.error_code,
+        }
+        return await self._move("finish", lease, append, params)
+
+    async def cancel(self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None) -> UUID | None:
+        event = uuid4()
+        params = {"organization_id": organization_id, "run_id": run_id, "user_id": user_id, **_event(event)}
+        row = await self._db.one(self._sql["cancel"], params)
+        return event if row is not None and row["asked"] else None
+
+    async def nudge_due(self, *, quiet_s: float, limit: int) -> list[UUID]:
+        params = {"quiet_s": quiet_s, "limit": limit, "event_name": str(EventName.RUN_NUDGED)}
+        return [row["id"] for row in await self._db.all(self._sql["nudge_due"], params)]
+
+    async def tree(self, organization_id: UUID, run_id: UUID) -> RunTree:
+        key = {"organization_id": organization_id, "run_id": run_id}
+        run = await self._db.one(self._sql["show"], key)
+        if run is None:
+            raise NotFound(f"there is no run {run_id} in this organization; 'agentic runs list' shows those there are")
+        listed = {**key, "status": None, "limit": _TREE_APPROVALS}
+        return RunTree(
+            run=run,
+            spans=await self._db.all(self._sql["spans"], key),
+            decisions=await self._db.all(self._sql["decisions"], key),
+            approvals=await self._db.all(self._approvals["list"], listed),
+            effects=await self._db.all(self._sql["effects"], key),
+            uncertain=await self._db.all(self._journal["list_uncertain"], key),
+            cost=await self._db.one(self._sql["cost"], key) or {},
+        )
+
+    async def recent(self, organization_id: UUID, *, limit: int) -> list[Mapping[str, Any]]:
+        return list(await self._db.all(self._sql["list"], {"organization_id": organization_id, "limit": limit}))
+
+    async def _move(
+        self,
+        name: str,
+        lease: Lease,
+        append: Append,
+        params: Mapping[str, Any],
+        *,
+        between: Sequence[tuple[LiteralString, Mapping[str, Any]]] = (),
+    ) -> Moved | None:
+        event = uuid4()
+        last = (self._sql[name], {**_fence(lease), **params, **_event(event)})
+        rows = await self._db.atomic([(self._sql["append"], _append_params(lease, append)), *between, last])
+        moved = rows[-1]
+        if moved is None or not moved["moved"]:
+            return None
+        return Moved(nudge=event if moved["nudged"] else None)
+
+
+def _fence(lease: Lease) -> dict[str, Any]:
+    return {
+        "organization_id": lease.organization_id,
+        "run_id": lease.run_id,
+        "fence": lease.fence,
+        "wake_seq": lease.wake_seq,
+    }
+
+
+def _event(event: UUID) -> dict[str, Any]:
+    return {"event_id": event, "event_name": str(EventName.RUN_NUDGED)}
+
+
+def _start_params(run: NewRun, event: UUID) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "organization_id": run.organization_id,
+        "request_key": run.request_key,
+        "request_digest": run.request_digest,
+        "user_id": run.user_id,
+        "lane": run.lane,
+        "definition_name": run.definition_name,
+        "definition": jsonb(dict(run.definition)),
+        "tools": jsonb([dict(tool) for tool in run.tools]),
+        "ceilings": jsonb(run.ceilings.model_dump(mode="json")),
+        "trust": str(run.message.trust),
+        "deadline_s": run.deadline_s,
+        "contracts": jsonb(
+            [
+                {"contract_hash": spec.contract_hash, "name": spec.name, "version": spec.version, "spec": spec.contract_text()}
+                for spec in run.contracts
+            ]
+        ),
+        "message_id": run.message.id,
+        "message_body": run.message.body,
+        "format": run.format,
+        "event_id": event,
+        "event_name": str(EventName.RUN_REQUESTED),
+    }
+
+
+def _append_params(lease: Lease, append: Append) -> dict[str, Any]:
+    trail = append.trail
+    lowest = min((message.trust for message in append.messages), key=lambda trust: trust.rank, default=Trust.PLATFORM)
+    return {
+        **_fence(lease),
+        "format": append.format,
+        "trust": str(lowest),
+        "model_requests": trail.model_requests,
+        "tool_calls": trail.tool_calls,
+        "message_ids": [text(message.id) for message in append.messages],
+        "message_roles": [message.role for message in append.messages],
+        "message_bodies": [message.body for message in append.messages],
+        "message_trusts": [str(message.trust) for message in append.messages],
+        "proposals": jsonb([{"id": item.id, "turn": item.turn, **record(item.call)} for item in append.proposals]),
+        "answered": list(append.answered),
+        "decisions": jsonb([record(item) for item in trail.decisions]),
+        "spans": jsonb([record(item) for item in trail.spans]),
+        "usage": jsonb([record(item) for item in trail.usage]),
+        "artifact_ids": [item.id for item in trail.artifacts],
+        "artifact_spans": [item.span_id for item in trail.artifacts],
+        "artifact_trusts": [str(item.trust) for item in trail.artifacts],
+        "artifact_completes": [item.complete for item in trail.artifacts],
+        "artifact_bodies": [item.body for item in trail.artifacts],
+    }
+
+
+def _led(row: Mapping[str, Any]) -> LedRun:
+    return LedRun(
+        lease=Lease(organization_id=row["organization_id"], run_id=row["id"], fence=row["fence"], wake_seq=row["wake_seq"]),
+        user_id=row["user_id"],
+        root_run_id=row["root_run_id"],
+        lane=row["lane"],
+        definition_name=row["definition_name"],
+        definition=row["definition"],
+        tools=row["tools"],
+        ceilings=RunCeilings.model_validate(row["ceilings"]),
+        context_trust=Trust(row["context_trust"]),
+        attempts_without_progress=row["attempts_without_progress"],
+        cancelled=row["cancelled"],
+        overdue=row["overdue"],
+    )
+
+
+def _proposal(row: Mapping[str, Any]) -> Proposal:
+    call = ProposedCall(
+        ordinal=row["ordinal"],
+        model_call_id=row["model_call_id"],
+        model_name=row["model_name"],
+        tool=row["tool"],
+        arguments_text=row["arguments_text"],
+        fault=row["fault"],
+    )
+    return Proposal(id=row["id"], turn=row["turn"], call=call)
+
+
+def _counters(row: Mapping[str, Any]) -> Counters:
+    return Counters(
+        model_requests=row["model_requests"],
+        tool_calls=row["tool_calls"],
+        active_ms=row["active_ms"],
+        context_trust=Trust(row["context_trust"]),
+        cancelled=row["cancelled"],
+    )
