@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 
+from agentic.contract.clock import Clock
 from agentic.local.engine.answers import Answer, Unreached, broken, read_answer
 from agentic.local.engine.ids import name_uuid, new_ulid
 from agentic.local.engine.runs import TOP
-from agentic.local.engine.store import Clock
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -83,7 +83,7 @@ class Caller:
             response = await self._http.post(
                 call.url,
                 params={"fnId": call.function_id, "stepId": call.step},
-                json=request_body(call, request_id=new_ulid(self._clock())),
+                json=request_body(call, request_id=new_ulid(self._clock.now())),
                 headers={
                     "x-inngest-req-version": str(call.version),
                     "x-inngest-step-id": call.step,
@@ -98,7 +98,7 @@ class Caller:
             status=response.status_code,
             headers={name.lower(): value for name, value in response.headers.items()},
             content=response.content,
-            now=self._clock(),
+            now=self._clock.now(),
         )
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """When a cron trigger fires next: five fields, lists, ranges, steps, names, an optional time zone.
 
-`TZ=Area/City` in front of the fields means local wall-clock time there; without it, UTC. A local time that a clock change
-skips does not fire that day, one that occurs twice fires once.
+`TZ=Area/City` in front of the fields means local wall-clock time there; without it, UTC. A local time that a clock
+change skips does not fire that day, one that occurs twice fires once.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def read_app(body: Any) -> AppDeclaration:
 
 
 def read_function(config: Mapping[str, Any]) -> FunctionDeclaration:
-    """Read one entry of the function list; raises as `read_app` does, and on malformed input whatever reading it raises."""
+    """Read one entry of the function list; raises as `read_app` does, or what reading a malformed entry raises."""
     function_id = str(config["id"])
     for feature in _NOT_DONE_HERE:
         if config.get(feature) is not None:

@@ -13,17 +13,13 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-import psycopg
-from psycopg_pool import PoolTimeout
-
 from agentic.local.engine.answers import Answer, broken
 from agentic.local.engine.calls import Call, Caller
 from agentic.local.engine.schedule import prune, tick
 from agentic.local.engine.settle import RetryPolicy, settle
-from agentic.local.engine.store import Store, Transaction
+from agentic.local.engine.store import DATABASE_AWAY, Store, Transaction
 
 PRUNE_EVERY_S = 3600.0
-_DATABASE_AWAY = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 _log = logging.getLogger(__name__)
 
 
@@ -35,7 +31,7 @@ class Dispatcher:
         caller: makes the calls.
         engine: the name that its leases carry, unique to this process.
         retries: when failed calls are made again.
-        lease_s: for how long a lease stands unless renewed, in seconds; how soon another engine takes over from a dead one.
+        lease_s: for how long a lease stands unless renewed, in seconds.
         poll_s: how often it looks without being woken, in seconds.
         max_calls: how many calls it makes at once.
     """
@@ -60,7 +56,7 @@ class Dispatcher:
         self._max_calls = max_calls
         self._wake = asyncio.Event()
         self._calls: dict[int, asyncio.Task[None]] = {}
-        self._loops: list[asyncio.Task[None]] = []
+        self._loops: tuple[asyncio.Task[None], ...] = ()
 
     def wake(self) -> None:
         """Look for work now."""
@@ -68,23 +64,20 @@ class Dispatcher:
 
     def start(self) -> None:
         """Begin to work."""
-        self._loops = [
+        self._loops = (
             asyncio.create_task(self._forever(self._work), name="engine-work"),
             asyncio.create_task(self._forever(self._renew), name="engine-leases"),
             asyncio.create_task(self._forever(self._prune), name="engine-prune"),
-        ]
+        )
 
     async def stop(self, *, grace_s: float) -> None:
         """Take no more work, let calls in flight end for `grace_s` seconds, hand back what is left."""
-        for loop in self._loops[:1] + self._loops[2:]:
-            loop.cancel()
+        work, leases, pruning = self._loops
+        await _end({work, pruning})
         if self._calls:
             await asyncio.wait(self._calls.values(), timeout=grace_s)
-        left = [*self._calls.values(), *self._loops]
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-        with contextlib.suppress(*_DATABASE_AWAY):  # the leases then run out by themselves
+        await _end({*self._calls.values(), leases})
+        with contextlib.suppress(*DATABASE_AWAY):  # the leases then run out by themselves
             async with self._store.transaction() as transaction:
                 await transaction.run("release_leases", engine=self._engine)
 
@@ -92,7 +85,7 @@ class Dispatcher:
         while True:
             try:
                 await once()
-            except _DATABASE_AWAY as error:
+            except DATABASE_AWAY as error:
                 _log.warning("the function engine waits for its database: %s", error)
                 await asyncio.sleep(self._poll_s)
             except Exception:  # noqa: BLE001 - one bad row must not stop the work of all others
@@ -115,7 +108,8 @@ class Dispatcher:
         if found.next_at is not None:
             pause_s = min(pause_s, max((found.next_at - now).total_seconds(), 0.001))
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), pause_s)
+            async with asyncio.timeout(pause_s):
+                await self._wake.wait()
 
     def _forget(self, job_id: int, task: asyncio.Task[None]) -> None:
         if self._calls.get(job_id) is task:
@@ -138,7 +132,7 @@ class Dispatcher:
                 async with self._store.transaction() as transaction:
                     await settle(transaction, call, answer, engine=self._engine, retries=self._retries)
                 return
-            except _DATABASE_AWAY as error:
+            except DATABASE_AWAY as error:
                 _log.warning("the answer of run %s waits for the database: %s", call.run_id, error)
                 await asyncio.sleep(self._poll_s)
 
@@ -160,3 +154,11 @@ class Dispatcher:
         async with self._store.transaction() as transaction:
             await prune(transaction)
         await asyncio.sleep(PRUNE_EVERY_S)
+
+
+async def _end(tasks: set[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they are done: before Python 3.12, `wait_for`, which psycopg uses, can lose a cancellation."""
+    while tasks:
+        for task in tasks:
+            task.cancel()
+        _, tasks = await asyncio.wait(tasks, timeout=1.0)

@@ -1,7 +1,7 @@
 """The embedded function engine: stands in for an Inngest server on one machine, with its state in Postgres.
 
-It speaks the SDK's development protocol, so the same function objects run on it and on a real server. It is off wherever
-`INNGEST_DEV` or `INNGEST_BASE_URL` names one; deciding that is the caller's.
+It speaks the SDK's development protocol, so the same function objects run on it and on a real server. It is off
+wherever `INNGEST_DEV` or `INNGEST_BASE_URL` names one; deciding that is the caller's.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import contextlib
 import os
 import socket
 import uuid
-from datetime import UTC, datetime
 
 import httpx
 
+from agentic.contract.clock import Clock, SystemClock
 from agentic.local.engine.backoff import Backoff, reconnect_backoff, retry_backoff
 from agentic.local.engine.calls import Caller
 from agentic.local.engine.declarations import require_loopback
@@ -23,20 +23,16 @@ from agentic.local.engine.errors import AppUnreachable, EngineError, RegisteredE
 from agentic.local.engine.inspection import RunView, open_work, view_runs
 from agentic.local.engine.server import bind, build_app, serving
 from agentic.local.engine.settle import RetryPolicy
-from agentic.local.engine.store import Clock, Store
+from agentic.local.engine.store import Store
 
 _SYNC_TIMEOUT_S = 30.0
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class FunctionEngine:
     """Registers apps, takes events in, calls functions durably (DECISIONS 27).
 
-    Several engines may share a database; each call is leased by one of them. A call whose engine was killed is made again
-    once its lease has run out, so a function may be called twice for one step, as with any such server.
+    Several engines may share a database; each call is leased by one of them. A call whose engine was killed is made
+    again once its lease has run out, so a function may be called twice for one step, as with any such server.
 
     Args:
         dsn: Postgres, reached directly or through a pooler; the engine keeps its own schema `agentic_engine` there.
@@ -49,7 +45,7 @@ class FunctionEngine:
         poll_s: how often it looks for work without being woken, in seconds.
         call_timeout_s: how long a call may take, in seconds.
         max_calls: how many calls it makes at once.
-        clock: what time it is, with a time zone.
+        clock: what time it is; None means the machine's clock.
     """
 
     def __init__(
@@ -65,10 +61,10 @@ class FunctionEngine:
         poll_s: float = 0.5,
         call_timeout_s: float = 7200.0,
         max_calls: int = 64,
-        clock: Clock = _utc_now,
+        clock: Clock | None = None,
     ) -> None:
         self._host, self._port = host, port
-        self._clock = clock
+        clock = clock or SystemClock()
         self._store = Store(dsn=dsn, clock=clock)
         self._caller = Caller(clock=clock, call_timeout_s=call_timeout_s)
         self._dispatcher = Dispatcher(
@@ -80,7 +76,6 @@ class FunctionEngine:
             poll_s=poll_s,
             max_calls=max_calls,
         )
-        self._poll_s = poll_s
         self._registrations: list[str] = []
         self._open = contextlib.AsyncExitStack()
 
@@ -90,7 +85,8 @@ class FunctionEngine:
         Raises:
             PortUnavailable: the port is taken.
             NotLoopback: the host is not this machine.
-            EngineError: the database cannot be used.
+            DatabaseUnreachable: the database does not answer.
+            EngineError: the schema cannot be created.
         """
         require_loopback("The engine's address", f"http://{self._host}")
         async with contextlib.AsyncExitStack() as opening:
@@ -141,7 +137,7 @@ class FunctionEngine:
             raise AppUnreachable(app_url=app_url, reason=f"it answered {response.status_code} {str(body)[:80]}")
 
     async def stop(self, *, grace_s: float = 10.0) -> None:
-        """Let calls in flight end for up to `grace_s` seconds, then stop; what is left, the next engine goes on with."""
+        """Let calls in flight end for up to `grace_s` seconds, then stop; the next engine goes on with what is left."""
         await self._dispatcher.stop(grace_s=grace_s)
         await self._open.aclose()
 
@@ -157,7 +153,7 @@ class FunctionEngine:
         """
         deadline = asyncio.get_running_loop().time() + timeout_s
         while True:
-            async with self._store.transaction() as transaction:
+            async with self._store.looking() as transaction:
                 work = await open_work(transaction)
             if not work:
                 return
@@ -167,5 +163,5 @@ class FunctionEngine:
 
     async def runs(self, function_id: str | None = None) -> list[RunView]:
         """All runs, oldest first; those of one function where its id, such as `shop-advance`, is given."""
-        async with self._store.transaction() as transaction:
+        async with self._store.looking() as transaction:
             return await view_runs(transaction, function_id=function_id)

@@ -6,8 +6,10 @@ this way; those are recorded on the run.
 
 from __future__ import annotations
 
+from agentic.contract.errors import AgenticError
 
-class EngineError(Exception):
+
+class EngineError(AgenticError):
     """The embedded engine cannot do what was asked of it; the message says why and what to do."""
 
 
@@ -51,7 +53,8 @@ class RegisteredElsewhere(EngineError):
     def __init__(self, *, app_url: str, engine_url: str) -> None:
         self.app_url = app_url
         super().__init__(
-            f"The app at {app_url} registered its functions with another server: start it with INNGEST_DEV={engine_url}."
+            f"The app at {app_url} registered with another server than this engine: "
+            f"start it with INNGEST_DEV={engine_url}."
         )
 
 

@@ -1,8 +1,8 @@
 """The match and key expressions of function declarations, read and evaluated.
 
-A small part of CEL: paths under `event` and `async`, literals, comparisons, `+`, `!`, `&&`, `||` and parentheses. That is
-what triggers, waits, cancellations, concurrency and idempotency keys use. What cannot be read is refused when a function
-registers, never guessed at. Anything richer is the real server's job.
+A small part of CEL: paths under `event` and `async`, literals, comparisons, `+`, `!`, `&&`, `||` and parentheses. That
+is what triggers, waits, cancellations, concurrency and idempotency keys use. What cannot be read is refused when a
+function registers, never guessed at. Anything richer is the real server's job.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _comparable(left: object, right: object) -> bool:
     """Numbers with numbers, otherwise like with like: true is not 1."""
     if isinstance(left, bool) or isinstance(right, bool):
         return type(left) is type(right)
-    return isinstance(left, int | float) and isinstance(right, int | float) or type(left) is type(right)
+    return (isinstance(left, int | float) and isinstance(right, int | float)) or type(left) is type(right)
 
 
 def _either(left: Evaluator, right: Evaluator) -> Evaluator:

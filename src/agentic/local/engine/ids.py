@@ -21,8 +21,8 @@ def new_ulid(moment: datetime) -> str:
 def seeded_ulid(seed: str | None, index: int) -> str | None:
     """The id of the `index`-th event of a request, the same each time the SDK sends that request again.
 
-    The SDK's `x-inngest-event-id-seed` header is `milliseconds,entropy` and is kept over its retries, so a request whose
-    answer was lost does not start its functions twice. None where there is no usable seed.
+    The SDK's `x-inngest-event-id-seed` header is `milliseconds,entropy` and is kept over its retries, so a request
+    whose answer was lost does not start its functions twice. None where there is no usable seed.
     """
     millis, _, entropy = (seed or "").partition(",")
     if not millis.isdecimal() or not entropy:

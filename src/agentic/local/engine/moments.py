@@ -32,7 +32,7 @@ def parse_moment(text: str) -> datetime:
 
 
 def parse_retry_after(text: str | None, *, now: datetime) -> datetime | None:
-    """When a `retry-after` header asks to be called again: a time stamp, an HTTP date or seconds. None where it says nothing."""
+    """When a `retry-after` header asks for the next call: a time stamp, an HTTP date or seconds; None for neither."""
     if not text:
         return None
     if text.strip().isdecimal():

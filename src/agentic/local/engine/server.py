@@ -1,7 +1,7 @@
 """The engine's HTTP side: events in, registrations in. Loopback only, unsigned, as the SDK's development mode expects.
 
-Pages in a browser can reach loopback too. Requests under a foreign `Host` name or without a JSON content type are refused,
-which keeps out DNS rebinding and cross-site forms.
+Pages in a browser can reach loopback too. Requests under a foreign `Host` name or without a JSON content type are
+refused, which keeps out DNS rebinding and cross-site forms.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import psycopg
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
+from psycopg_pool import PoolTimeout
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from agentic.local.engine.declarations import read_app
@@ -62,6 +64,14 @@ def build_app(*, store: Store, wake: Callable[[], None], registered: Callable[[s
         registered(declared.url)
         wake()
         return JSONResponse({"ok": True, "modified": modified})
+
+    @app.exception_handler(psycopg.OperationalError)
+    @app.exception_handler(psycopg.InterfaceError)
+    @app.exception_handler(PoolTimeout)
+    async def database_away(request: Request, error: Exception) -> JSONResponse:
+        # 5xx, so that the SDK sends its events again.
+        answer = {"ids": [], "status": 503, "error": f"the engine's database does not answer: {error}"}
+        return JSONResponse(answer, status_code=503)
 
     @app.get("/health")
     async def health() -> dict[str, str]:

@@ -1,9 +1,10 @@
-"""A bench for the embedded engine: the real engine on a fresh database, real SDK apps on loopback, a clock that can jump."""
+"""A bench for the embedded engine: a fresh database, real SDK apps on loopback, a clock that can jump."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,8 +25,11 @@ class JumpingClock:
     def __init__(self) -> None:
         self.ahead = timedelta()
 
-    def __call__(self) -> datetime:
+    def now(self) -> datetime:
         return datetime.now(UTC) + self.ahead
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead.total_seconds()
 
     def jump(self, seconds: float) -> None:
         self.ahead += timedelta(seconds=seconds)
@@ -45,11 +49,17 @@ class Bench:
         quick: dict[str, Any] = {
             "backoff": lambda failures: 0.01,
             "reconnect": lambda tries: 0.02,
-            "lease_s": 1.0,
             "poll_s": 0.05,
             "clock": self.clock,
         }
         return FunctionEngine(dsn=self.dsn, **{**quick, **settings})
+
+    async def restart_engine(self, **settings: Any) -> None:
+        """Stop the engine in good order and go on with another one at the same address."""
+        port = int(self.engine.url.rpartition(":")[2])
+        await self.engine.stop(grace_s=0)
+        self.engine = self.build_engine(port=port, **settings)
+        await self.engine.start()
 
     def new_client(self, app_id: str = "shop") -> inngest.Inngest:
         url = self.engine.url

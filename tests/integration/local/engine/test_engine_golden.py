@@ -134,7 +134,7 @@ async def test_the_engine_sends_the_recorded_requests(bench: Bench) -> None:
 
 
 def _by_run(requests: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """The masked requests of each run in order, under a name that does not depend on the run's id. One cron run is enough."""
+    """The masked requests of each run in order, under a name that is the same each time; one cron run is enough."""
     runs: dict[str, list[Any]] = {}
     for request in requests:
         runs.setdefault(request["headers"]["x-run-id"], []).append(request)

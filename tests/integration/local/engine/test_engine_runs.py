@@ -1,4 +1,4 @@
-"""How runs go: once per event, retried, failed, timed, serialised, cancelled; all with the SDK's own function objects."""
+"""How runs go: once per event, retried, failed, timed, serialised, cancelled; with the SDK's own function objects."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ async def test_an_event_starts_its_function_within_a_tenth_of_a_second(bench: Be
     async def quick(ctx: inngest.Context) -> None:
         started.append(time.monotonic())
 
+    await bench.restart_engine(poll_s=60.0)  # it must be woken, not come across it
     await bench.serve(quick)
     delays = []
-    for _ in range(5):
+    for _ in range(10):
         sent = time.monotonic()
         await bench.send("quick")
         await bench.engine.idle(WAIT_S)
         delays.append(started.pop() - sent)
-    assert sorted(delays)[2] < 0.1, delays
+    # The best of ten, because other tests share the machine; a wait for a tick or a poll would show in all of them.
+    assert min(delays) < 0.1, delays
 
 
 async def test_the_same_event_id_starts_a_function_once_a_day(bench: Bench) -> None:
@@ -354,9 +356,7 @@ async def test_a_cron_fires_once_a_period_and_makes_up_for_missed_periods_once(b
     for hours in (1, 1, 5):
         bench.jump(hours * 3600)
         target = len(fired) + 1
-        async with asyncio.timeout(WAIT_S):
-            while len(fired) < target:
-                await asyncio.sleep(0.01)
+        await bench.until(lambda target=target: _true(len(fired) == target))  # type: ignore[misc]
         await bench.engine.sync(url)  # a registration in between moves nothing
     await bench.engine.idle(WAIT_S)
     assert len(set(fired)) == len(fired) == 3

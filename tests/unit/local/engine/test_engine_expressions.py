@@ -1,0 +1,75 @@
+"""What the match and key expressions of declarations mean."""
+
+from typing import Any
+
+import pytest
+
+from agentic.local.engine.errors import ExpressionError
+from agentic.local.engine.expressions import key_of, matches
+
+SCOPE: dict[str, Any] = {
+    "event": {"name": "order.placed", "data": {"id": "o-1", "n": 3, "vip": True, "lines": [{"sku": "a b"}], "x y": 1}},
+    "async": {"name": "order.paid", "data": {"id": "o-1", "n": 3.0, "vip": 1}},
+}
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "event.data.id == async.data.id",
+        "event.data.id == 'o-1' && async.name == \"order.paid\"",
+        "event.data.n == async.data.n",
+        "event.data.n >= 3 && event.data.n < 4 && event.data.n > -1",
+        "event.data.vip",
+        "!(event.data.n == 4) || event.data.nothing == 1",
+        "event.data.nothing == 1 || event.data.vip == true",
+        "event.data.lines[0].sku == 'a b'",
+        "event.data['x y'] == 1",
+        "event.data.id + '/' + event.name == 'o-1/order.placed'",
+        "event.data.n != 'three'",
+        r"'it\'s' == 'it\'s' || true",
+    ],
+)
+def test_an_expression_that_holds_matches(expression: str) -> None:
+    assert matches(expression, SCOPE)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "event.data.id == 'o-2'",
+        "event.data.vip == async.data.vip",  # true is not 1
+        "event.data.n == '3'",
+        "event.data.nothing == async.data.nothing",  # two absent fields are not one value
+        "event.data.nothing != 1",
+        "event.data.lines[5].sku == 'a b'",
+        "event.data.id < 4",
+        "event.data.id",  # text is no truth value
+        "false",
+    ],
+)
+def test_an_expression_that_does_not_hold_or_has_no_value_does_not_match(expression: str) -> None:
+    assert not matches(expression, SCOPE)
+
+
+@pytest.mark.parametrize("value", ["it's", 'say "so"'])
+def test_a_value_with_quotes_never_matches_between_events_as_on_the_real_server(value: str) -> None:
+    event = {"data": {"k": value}}
+    assert not matches("event.data.k == async.data.k", {"event": event, "async": event})
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["", "event.data.id ==", "event.data.id = 1", "(event.data.n", "event.", "foo.bar == 1", "size(event.data)", "1 2"],
+)
+def test_what_cannot_be_read_is_refused(expression: str) -> None:
+    with pytest.raises(ExpressionError, match="cannot read the expression"):
+        matches(expression, SCOPE)
+
+
+def test_a_key_is_text_that_tells_values_apart() -> None:
+    values: list[Any] = ["1", 1, 1.5, True, None, "true"]
+    keys = [key_of("event.data.k", {"event": {"data": {"k": value}}}) for value in values]
+    assert keys[0] == "1"
+    assert key_of("event.data.k", {"event": {"data": {}}}) == keys[4]
+    assert key_of("event.data.a + '-' + event.data.b", {"event": {"data": {"a": "x", "b": "y"}}}) == "x-y"
