@@ -72,8 +72,10 @@ def _chat_stream(reply: Reply) -> Encoded:
         named = {"index": i, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
         events.append(chunk({"tool_calls": [named]}))
         half = len(call.arguments) // 2
-        for piece in (call.arguments[:half], call.arguments[half:]):
-            events.append(chunk({"tool_calls": [{"index": i, "function": {"arguments": piece}}]}))
+        events += [
+            chunk({"tool_calls": [{"index": i, "function": {"arguments": piece}}]})
+            for piece in (call.arguments[:half], call.arguments[half:])
+        ]
     if reply.stop == "missing":
         return _sse(events)
     events.append(chunk({}, _chat_stop(reply)))
@@ -118,17 +120,17 @@ def _response_items(reply: Reply) -> list[dict[str, Any]]:
     if reply.text:
         part = {"type": "output_text", "text": reply.text, "annotations": []}
         items.append({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]})
-    for call in reply.calls:
-        items.append(
-            {
-                "type": "function_call",
-                "id": f"fc_{call.id}",
-                "call_id": call.id,
-                "name": call.name,
-                "arguments": call.arguments,
-                "status": "completed",
-            }
-        )
+    items += [
+        {
+            "type": "function_call",
+            "id": f"fc_{call.id}",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.arguments,
+            "status": "completed",
+        }
+        for call in reply.calls
+    ]
     return items
 
 
@@ -202,8 +204,10 @@ def _claude_blocks(reply: Reply) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": "I see.", "signature": "c2ln"}]
     if reply.text:
         blocks.append({"type": "text", "text": reply.text})
-    for call in reply.calls:
-        blocks.append({"type": "tool_use", "id": f"toolu_{call.id}", "name": call.name, "arguments": call.arguments})
+    blocks += [
+        {"type": "tool_use", "id": f"toolu_{call.id}", "name": call.name, "arguments": call.arguments}
+        for call in reply.calls
+    ]
     return blocks
 
 
@@ -226,6 +230,7 @@ def _claude_message(content: list[dict[str, Any]], stop: str | None) -> dict[str
 
 def _claude_stream(reply: Reply) -> Encoded:
     events: list[dict[str, Any]] = [{"type": "message_start", "message": _claude_message([], None)}]
+    start: dict[str, Any]
     for i, block in enumerate(_claude_blocks(reply)):
         if block["type"] == "thinking":
             start = {"type": "thinking", "thinking": "", "signature": ""}
@@ -334,12 +339,9 @@ def _gemini_plain(reply: Reply) -> Encoded:
 
 
 def _gemini_results(body: dict[str, Any]) -> list[tuple[str, str]]:
-    found = []
-    for content in body["contents"]:
-        for part in content["parts"]:
-            if "functionResponse" in part:
-                found.append((part["functionResponse"]["name"], part["functionResponse"]["response"]["result"]))
-    return found
+    parts = [part for content in body["contents"] for part in content["parts"]]
+    responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
+    return [(response["name"], response["response"]["result"]) for response in responses]
 
 
 def _gemini_schema(body: dict[str, Any], name: str) -> Any:

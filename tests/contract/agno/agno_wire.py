@@ -72,7 +72,7 @@ def provider(replies: Sequence[Reply], encode: Any) -> Iterator[Provider]:
             self.wfile.write(encoded.body)
             self.close_connection = True
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, *_: Any) -> None:
             """Nothing is printed."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -89,7 +89,7 @@ async def test_an_attempt_that_cannot_be_recorded_ends_the_segment() -> None:
         raise ValueError("no usage log")
 
     run = StagedRun(lambda: ScriptedModel(script=[Say("ok")]))
-    run.hooks.attempted = broken  # type: ignore[method-assign, assignment]
+    run.hooks.attempted = broken  # type: ignore[method-assign]
     with pytest.raises(SegmentAbort) as stopped:
         await run.turn()
     assert stopped.value.code == "attempt_not_recorded"

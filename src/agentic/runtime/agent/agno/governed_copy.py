@@ -37,7 +37,7 @@ def _send_once(copy: Any) -> None:
     if hasattr(copy, "max_retries"):
         copy.max_retries = 0
     params = getattr(copy, "client_params", None)
-    if isinstance(params, dict) and "max_retries" in params or _takes_client_params_only(copy):
+    if (isinstance(params, dict) and "max_retries" in params) or _takes_client_params_only(copy):
         copy.client_params = {**(params or {}), "max_retries": 0}
     client = getattr(copy, "async_client", None)
     if client is not None and getattr(client, "max_retries", None) and hasattr(client, "with_options"):

@@ -108,7 +108,10 @@ class GovernedModel(Model):
         await self._settle(kwargs["assistant_message"], kwargs["messages"])
 
     def get_function_calls_to_run(
-        self, assistant_message: Message, messages: list[Message], functions: dict[str, Function] | None = None
+        self,
+        assistant_message: Message,
+        messages: list[Message],  # noqa: ARG002 - agno passes it by name
+        functions: dict[str, Function] | None = None,
     ) -> list[FunctionCall]:
         """The loop's view of the calls: every one parses, and holds the call id alone.
 
@@ -130,12 +133,14 @@ class GovernedModel(Model):
 
     def _parse_provider_response(self, response: Any, *args: Any, **kwargs: Any) -> ModelResponse:
         self._note(response)
-        parsed: ModelResponse = cast(Any, super())._parse_provider_response(response, *args, **kwargs)
+        parent = cast(Any, super())
+        parsed: ModelResponse = parent._parse_provider_response(response, *args, **kwargs)  # noqa: SLF001 - its override
         return parsed
 
     def _parse_provider_response_delta(self, response: Any, *args: Any, **kwargs: Any) -> Any:
         self._note(response)
-        return cast(Any, super())._parse_provider_response_delta(response, *args, **kwargs)
+        parent = cast(Any, super())
+        return parent._parse_provider_response_delta(response, *args, **kwargs)  # noqa: SLF001 - its override
 
     async def _checkpoint(self, history: Sequence[Message]) -> None:
         self.turn.stop.check()
@@ -161,9 +166,8 @@ class GovernedModel(Model):
         self.turn.reason = stop_reason(event) or self.turn.reason
         kind = getattr(event, "type", None)
         if kind == "response.incomplete" and self.turn.attempt is not None and event.response.usage is not None:
-            self.turn.attempt.usage(
-                cast(Any, self)._get_metrics(event.response.usage)
-            )  # agno reads it at completion only
+            usage = cast(Any, self)._get_metrics(event.response.usage)  # noqa: SLF001 - agno reads it at completion only
+            self.turn.attempt.usage(usage)
         if kind == "response.failed":  # agno takes it for the end of an empty answer
             reported = event.response.error
             raise ModelProviderError(message=getattr(reported, "message", "the response failed"), model_name=self.name)

@@ -14,7 +14,7 @@ from agno.run.base import RunStatus
 from agno.tools.function import Function
 
 from agentic.runtime.agent.aborts import SegmentStop
-from agentic.runtime.agent.agno import messages
+from agentic.runtime.agent.agno import messages as log
 from agentic.runtime.agent.agno.adapter import functions
 from agentic.runtime.agent.agno.attempts import failed
 from agentic.runtime.agent.agno.governed_copy import governed
@@ -64,7 +64,7 @@ class AgnoLoop:
     @property
     def format(self) -> str:
         """Name and version of the message format."""
-        return messages.FORMAT
+        return log.FORMAT
 
     def check_model(self, name: str) -> None:
         """Say now, not in the middle of a run, that a model cannot be used.
@@ -80,19 +80,19 @@ class AgnoLoop:
 
     def user_message(self, text: str) -> RunMessage:
         """The message that starts a run; nothing in it is templated."""
-        return messages.user(text)
+        return log.user(text)
 
     def tool_message(self, call: ProposedCall, answer: Answer) -> RunMessage:
         """The answer of one drained call; the same call gives the same message id."""
-        return messages.answer(call, answer)
+        return log.answer(call, answer)
 
-    def open_calls(self, messages_: Sequence[RunMessage], tools: Sequence[FrozenTool]) -> list[ProposedCall]:
+    def open_calls(self, messages: Sequence[RunMessage], tools: Sequence[FrozenTool]) -> list[ProposedCall]:
         """The calls of the last assistant message that no tool message answers, in the model's order."""
-        return messages.open_calls([messages.load(stored) for stored in messages_], tools)
+        return log.open_calls([log.load(stored) for stored in messages], tools)
 
     def text_of(self, message: RunMessage) -> str:
         """The readable text of a message."""
-        return messages.load(message).get_content_string()
+        return log.load(message).get_content_string()
 
     async def turn(self, turn: Turn, hooks: TurnHooks) -> TurnEnd:
         """One turn of the model and of the reads it makes.
@@ -104,7 +104,7 @@ class AgnoLoop:
             RunEnded: ``history_unreadable``.
         """
         pooled = self._pool.get(turn.definition.model)
-        history = messages.render([messages.load(stored) for stored in turn.messages])
+        history = log.render([log.load(stored) for stored in turn.messages])
         stop = SegmentStop()
         reads = InlineReads(hooks, stop)
         state = TurnState(
@@ -167,7 +167,7 @@ def _end(output: RunOutput, turn: Turn, state: TurnState) -> TurnEnd:
     answers = [message for message in history if message.role == "assistant"]
     if not answers or answers[-1].id in {stored.id for stored in turn.messages}:
         return TurnFailed(code="model_error", message="the loop ended without a new answer of the model")
-    calls = messages.open_calls(history, turn.tools)
+    calls = log.open_calls(history, turn.tools)
     new = state.take_new(history)
     if calls:
         return TurnPaused(new=new, calls=calls)

@@ -57,12 +57,14 @@ class ScriptedModel(Model):
     asked: list[list[SeenMessage]] = field(default_factory=list)
     """The history of every request so far, failed ones included; shared by the copies a turn makes."""
 
-    async def ainvoke(self, messages: list[Message], *args: Any, **kwargs: Any) -> ModelResponse:
+    async def ainvoke(self, messages: list[Message], *_args: Any, **_kwargs: Any) -> ModelResponse:
         """The whole answer at once."""
         event = await self._answer(messages)
         return self._parse_provider_response(event)
 
-    async def ainvoke_stream(self, messages: list[Message], *args: Any, **kwargs: Any) -> AsyncIterator[ModelResponse]:
+    async def ainvoke_stream(
+        self, messages: list[Message], *_args: Any, **_kwargs: Any
+    ) -> AsyncIterator[ModelResponse]:
         """The answer in two pieces: its words and calls, then its end."""
         event = await self._answer(messages)
         whole = event.choices[0]
@@ -75,15 +77,15 @@ class ScriptedModel(Model):
             )
         yield ModelResponse(response_usage=self._reported())
 
-    def invoke(self, *args: Any, **kwargs: Any) -> ModelResponse:
+    def invoke(self, *_args: Any, **_kwargs: Any) -> ModelResponse:
         """Refused: a run is asynchronous."""
         raise TypeError("a scripted model is asynchronous only: run it with arun")
 
-    def invoke_stream(self, *args: Any, **kwargs: Any) -> Iterator[ModelResponse]:
+    def invoke_stream(self, *_args: Any, **_kwargs: Any) -> Iterator[ModelResponse]:
         """Refused: a run is asynchronous."""
         raise TypeError("a scripted model is asynchronous only: run it with arun")
 
-    def _parse_provider_response(self, response: Any, **kwargs: Any) -> ModelResponse:
+    def _parse_provider_response(self, response: Any, **_kwargs: Any) -> ModelResponse:
         parsed = self._parse_provider_response_delta(response)
         parsed.response_usage = self._reported()
         return parsed
