@@ -1,0 +1,33 @@
+"""Joins the routes, their errors and their limits to one FastAPI application."""
+
+from fastapi import FastAPI
+
+from agentic.api.access import members_only
+from agentic.api.approvals import approval_routes
+from agentic.api.auth import Authenticator
+from agentic.api.errors import FaultBarrier, install
+from agentic.api.health import health_routes
+from agentic.api.limits import BodyLimit
+from agentic.api.ports import ApiPorts
+from agentic.api.runs import run_routes
+from agentic.api.uncertain import uncertain_routes
+
+
+def create_api(ports: ApiPorts, authenticator: Authenticator) -> FastAPI:
+    """The application. Every route but ``/healthz`` takes a bearer token and sees one organization (T1).
+
+    Args:
+        ports: what the routes call.
+        authenticator: says who calls.
+    """
+    # no pages of documentation: they would load scripts from a content network, and nothing here is open without a token
+    app = FastAPI(title="agentic", openapi_url=None, docs_url=None, redoc_url=None)
+    install(app)
+    access = members_only(ports, authenticator)
+    app.include_router(health_routes(ports))
+    app.include_router(run_routes(ports, access))
+    app.include_router(approval_routes(ports, access))
+    app.include_router(uncertain_routes(ports, access))
+    app.add_middleware(BodyLimit)
+    app.add_middleware(FaultBarrier)  # added last, so outermost
+    return app

@@ -1,0 +1,35 @@
+"""What the routes call. ``bootstrap`` joins it; the edge itself knows no database."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from agentic.contract.principal import Role
+from agentic.runtime.agent.definition import AgentDefinition
+from agentic.runtime.agent.runs import Runs
+from agentic.services.approvals.service import ApprovalService
+from agentic.services.journal.service import JournalService
+from agentic.services.runs.ports import RunStore
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApiPorts:
+    """Everything the routes need.
+
+    Attributes:
+        runs: starts, cancels and shows runs.
+        run_store: lists runs.
+        approvals: lists and decides approvals.
+        journal: lists and settles uncertain calls.
+        agent: the definition of a name; raises ``ProgramFault`` for a name nobody declared.
+        role: a person's role in an organization, ``None`` for a stranger.
+        health: returns when the database answers, raises when it does not.
+    """
+
+    runs: Runs
+    run_store: RunStore
+    approvals: ApprovalService
+    journal: JournalService
+    agent: Callable[[str], AgentDefinition]
+    role: Callable[[UUID, UUID], Awaitable[Role | None]]
+    health: Callable[[], Awaitable[None]]

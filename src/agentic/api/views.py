@@ -1,0 +1,81 @@
+"""Rows as JSON, the same for the API, ``agentic … --json`` and the demo. Pure; imports no web framework.
+
+Ids and times are strings, times in ISO 8601 with their zone; money is a decimal string, so that no reader rounds it (M3).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from agentic.contract.json_types import JsonArray, JsonObject, JsonValue
+from agentic.services.approvals.models import Approval
+from agentic.services.journal.models import UncertainCall
+from agentic.services.runs.models import RunTree
+
+_COUNTS = ("input_tokens", "output_tokens", "rows")
+
+
+def tree_view(tree: RunTree, uncertain: Sequence[UncertainCall]) -> JsonObject:
+    """A run with everything it can say about itself.
+
+    Args:
+        tree: the run's rows.
+        uncertain: its calls whose outcome is unknown, with the references that commands take.
+    """
+    return {
+        "run": _row(tree.run),
+        "spans": _rows(tree.spans),
+        "decisions": _rows(tree.decisions),
+        "approvals": _rows(tree.approvals),
+        "effects": _rows(tree.effects),
+        "uncertain": [uncertain_view(call) for call in uncertain],
+        "cost": {name: int(value) if name in _COUNTS else plain(value) for name, value in tree.cost.items()},
+    }
+
+
+def run_list_view(rows: Iterable[Mapping[str, Any]]) -> JsonArray:
+    """Runs as a listing shows them."""
+    return _rows(rows)
+
+
+def approval_view(approval: Approval) -> JsonObject:
+    """One approval."""
+    return approval.model_dump(mode="json")
+
+
+def uncertain_view(call: UncertainCall) -> JsonObject:
+    """One call whose outcome nobody knows."""
+    return call.model_dump(mode="json")
+
+
+def plain(value: Any) -> JsonValue:
+    """A column's value as JSON.
+
+    Raises:
+        TypeError: a type that no column of ours has.
+    """
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case str():
+            return str(value)
+        case UUID() | Decimal():
+            return str(value)
+        case datetime():
+            return value.isoformat()
+        case Mapping():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _:
+            raise TypeError(f"{type(value).__name__} has no JSON form here")
+
+
+def _row(row: Mapping[str, Any]) -> JsonObject:
+    return {key: plain(value) for key, value in row.items()}
+
+
+def _rows(rows: Iterable[Mapping[str, Any]]) -> JsonArray:
+    return [_row(row) for row in rows]
