@@ -99,7 +99,9 @@ async def open_platform(
         RegistryError: naming every fault of every tool declaration.
         StorageUnavailable: nobody answers at the database URL.
     """
-    from agentic.runtime.agent.agno.runtime import AgnoLoop  # imports the framework, half a second that the CLI need not pay
+    from agentic.runtime.agent.agno.runtime import (
+        AgnoLoop,  # imports the framework, half a second that the CLI need not pay
+    )
 
     registry = build_registry(app.tools)
     clock = clock or SystemClock()
@@ -124,7 +126,9 @@ async def open_platform(
                 app=app,
                 registry=registry,
                 database=database,
-                runs=Runs(store=run_store, registry=registry, loop=loop, models=loop, flush=outbox.flush, timings=timings),
+                runs=Runs(
+                    store=run_store, registry=registry, loop=loop, models=loop, flush=outbox.flush, timings=timings
+                ),
                 run_store=run_store,
                 approvals=approvals,
                 approval_store=approval_store,

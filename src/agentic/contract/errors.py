@@ -1,20 +1,20 @@
 """Exceptions, ordered by what the caller does next.
 
-    AgenticError
-    ├── RetryLater          nothing is wrong that time does not mend: run the same thing again
-    │   ├── ClaimInFlight       another worker holds a live claim on this very call
-    │   └── StorageUnavailable  the database did not answer
-    ├── GiveUp              this attempt is over; somebody else owns the work now
-    │   ├── LeaseLost           another worker took the run
-    │   └── ClaimLost           another worker took the call's claim
-    ├── Parked              a person or a provider must act first
-    │   └── ApprovalRequired
-    ├── RunEnded            the run reached a terminal state under a stable code
-    ├── Conflict            the same key with another content, or a second, opposite decision
-    ├── NotFound            no such row in this organization (a foreign id looks the same, T1)
-    ├── NotPermitted        the person lacks the role
-    └── ProgramFault        fix the program, the declaration or the deployment
-        └── RegistryError
+AgenticError
+├── RetryLater          nothing is wrong that time does not mend: run the same thing again
+│   ├── ClaimInFlight       another worker holds a live claim on this very call
+│   └── StorageUnavailable  the database did not answer
+├── GiveUp              this attempt is over; somebody else owns the work now
+│   ├── LeaseLost           another worker took the run
+│   └── ClaimLost           another worker took the call's claim
+├── Parked              a person or a provider must act first
+│   └── ApprovalRequired
+├── RunEnded            the run reached a terminal state under a stable code
+├── Conflict            the same key with another content, or a second, opposite decision
+├── NotFound            no such row in this organization (a foreign id looks the same, T1)
+├── NotPermitted        the person lacks the role
+└── ProgramFault        fix the program, the declaration or the deployment
+└── RegistryError
 """
 
 from datetime import datetime
@@ -36,7 +36,9 @@ class ClaimInFlight(RetryLater):
     """Another worker holds a live claim on this call (J2). ``due_at`` is when its lease ends."""
 
     def __init__(self, *, tool: str, due_at: datetime) -> None:
-        super().__init__(f"{tool}: this call is being run by another worker until {due_at.isoformat()}; wait for its answer")
+        super().__init__(
+            f"{tool}: this call is being run by another worker until {due_at.isoformat()}; wait for its answer"
+        )
         self.tool = tool
         self.due_at = due_at
 

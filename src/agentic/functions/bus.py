@@ -26,7 +26,8 @@ class InngestBus:
             EngineUnreachable: nothing is lost; the sweep sends them again.
         """
         batch = [
-            inngest.Event(name=event.name, id=str(event.id), data=cast("dict[str, inngest.JSON]", event.data())) for event in events
+            inngest.Event(name=event.name, id=str(event.id), data=cast("dict[str, inngest.JSON]", event.data()))
+            for event in events
         ]
         try:
             await self._client.send(batch)

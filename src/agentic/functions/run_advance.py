@@ -17,7 +17,7 @@ RUNS_AT_ONCE = 20
 """Segments of one organization and lane at the same time."""
 
 
-def run_advance(client: inngest.Inngest, ports: FunctionPorts) -> inngest.Function[object]:
+def run_advance(client: inngest.Inngest, ports: FunctionPorts) -> inngest.Function[dict[str, str | None]]:
     """Build the function."""
 
     @client.create_function(
@@ -48,5 +48,3 @@ def run_advance(client: inngest.Inngest, ports: FunctionPorts) -> inngest.Functi
         return {"run_id": run_id, "state": led["state"]}
 
     return advance
-
-

@@ -40,7 +40,9 @@ class PostgresApprovalStore:
         row = await self._db.one(self._sql["read"], {"organization_id": organization_id, "approval_id": approval_id})
         return None if row is None else Approval.model_validate(row)
 
-    async def find(self, organization_id: UUID, *, run_id: UUID | None, status: str | None, limit: int) -> Sequence[Approval]:
+    async def find(
+        self, organization_id: UUID, *, run_id: UUID | None, status: str | None, limit: int
+    ) -> Sequence[Approval]:
         params = {"organization_id": organization_id, "run_id": run_id, "status": status, "limit": limit}
         return [Approval.model_validate(row) for row in await self._db.all(self._sql["list"], params)]
 

@@ -1,7 +1,6 @@
 """The invoker's window on Postgres: preflight, COMMIT 1, COMMIT 2. The statements stand in ``queries/calls.sql``."""
 
-from typing import Any, LiteralString, cast
-
+from typing import Any, LiteralString
 
 from agentic.contract.errors import LeaseLost
 from agentic.contract.principal import Role, RunCeilings
@@ -22,7 +21,9 @@ class PostgresCallLedger:
         self._db = database
         self._sql = load_queries("calls")
 
-    async def preflight(self, key: CallKey, *, inv: ToolInvocation, tool: str, contract_hash: str, digest: str) -> Preflight | None:
+    async def preflight(
+        self, key: CallKey, *, inv: ToolInvocation, tool: str, contract_hash: str, digest: str
+    ) -> Preflight | None:
         row = await self._db.one(
             self._sql["preflight"],
             {
@@ -37,7 +38,9 @@ class PostgresCallLedger:
         )
         return None if row is None else _preflight(row)
 
-    async def refuse(self, *, inv: ToolInvocation, span: SpanRecord, decision: DecisionRecord | None, proposal_id: Any, code: str) -> None:
+    async def refuse(
+        self, *, inv: ToolInvocation, span: SpanRecord, decision: DecisionRecord | None, proposal_id: Any, code: str
+    ) -> None:
         row = await self._db.one(
             self._sql["refuse"],
             {
@@ -115,7 +118,7 @@ class PostgresCallLedger:
         return await self._end("end_uncertain", "uncertain", claim, end, reason=reason)
 
     async def _end(self, head: str, kind: str, claim: Claim, end: CallEnd, *, reason: str | None = None) -> bool:
-        statement = cast(LiteralString, f"with done as (\n{self._sql[head]}\n){self._sql['end_record']}")
+        statement: LiteralString = f"with done as (\n{self._sql[head]}\n){self._sql['end_record']}"
         artifact = end.artifact
         params = {
             **_fence(claim),
@@ -221,5 +224,3 @@ def _approval(row: dict[str, Any]) -> CoveringApproval | None:
         decider_role=Role(row["approval_decider_role"]) if row["approval_decider_role"] else None,
         comment=row["approval_comment"],
     )
-
-

@@ -21,7 +21,13 @@ class PostgresCatalogueStore:
     async def publish(self, specs: Iterable[ToolSpec]) -> None:
         """Store contracts of this deployment, each once."""
         contracts = [
-            {"contract_hash": spec.contract_hash, "name": spec.name, "version": spec.version, "spec": spec.contract_text()} for spec in specs
+            {
+                "contract_hash": spec.contract_hash,
+                "name": spec.name,
+                "version": spec.version,
+                "spec": spec.contract_text(),
+            }
+            for spec in specs
         ]
         await self._db.count(self._sql["publish"], {"contracts": jsonb(contracts)})
 
@@ -30,12 +36,16 @@ class PostgresCatalogueStore:
         rows = await self._db.all(self._sql["list"], {"organization_id": organization_id})
         return [_tool(row) for row in rows]
 
-    async def set_enabled(self, organization_id: UUID, tool: str, *, enabled: bool, user_id: UUID | None = None) -> None:
+    async def set_enabled(
+        self, organization_id: UUID, tool: str, *, enabled: bool, user_id: UUID | None = None
+    ) -> None:
         """Enable or disable a tool in an organization."""
         params = {"organization_id": organization_id, "tool": tool, "enabled": enabled, "user_id": user_id}
         await self._db.count(self._sql["set_state"], params)
 
-    async def set_grant(self, organization_id: UUID, definition: str, tool: str, *, active: bool, user_id: UUID | None = None) -> None:
+    async def set_grant(
+        self, organization_id: UUID, definition: str, tool: str, *, active: bool, user_id: UUID | None = None
+    ) -> None:
         """Give a tool to a definition, or take it away. Counts at the next call, also of a run that waits (D2)."""
         params = {
             "organization_id": organization_id,

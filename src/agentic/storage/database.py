@@ -52,8 +52,12 @@ class Database:
             async with self.pool.connection() as connection:
                 yield connection
         except (PoolTimeout, PoolClosed) as error:
-            raise StorageUnavailable("the database gave no connection in time; it is down, or too few connections are allowed") from error
+            raise StorageUnavailable(
+                "the database gave no connection in time; it is down, or too few connections are allowed"
+            ) from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise StorageUnavailable(f"the database dropped the statement ({type(error).__name__}); it is safe to run it again") from error
+            raise StorageUnavailable(
+                f"the database dropped the statement ({type(error).__name__}); it is safe to run it again"
+            ) from error
         except psycopg.errors.UniqueViolation as error:
             raise Conflict(f"somebody else wrote the same row first ({error.diag.constraint_name})") from error

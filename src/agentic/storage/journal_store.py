@@ -28,7 +28,12 @@ class PostgresJournalStore:
 
     async def confirm(self, call: UncertainCall, *, user_id: UUID, evidence: str) -> bool:
         answer = ToolResult(ok=True, data={"confirmed_by_operator": True, "evidence": evidence})
-        params = {**_key(call), "user_id": user_id, "evidence": text(evidence), "output": encode(answer.model_dump(mode="json"))}
+        params = {
+            **_key(call),
+            "user_id": user_id,
+            "evidence": text(evidence),
+            "output": encode(answer.model_dump(mode="json")),
+        }
         return await self._db.one(self._sql["confirm"], params) is not None
 
     async def deny(self, call: UncertainCall, *, user_id: UUID, evidence: str) -> bool:

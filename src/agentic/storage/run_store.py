@@ -50,11 +50,15 @@ class PostgresRunStore:
         key = {"organization_id": run.organization_id, "request_key": run.request_key}
         earlier = await self._db.one(self._sql["find_by_request"], key)
         if earlier is None or earlier["request_digest"] != run.request_digest:
-            raise Conflict(f"the request key {run.request_key!r} was used for another input; use a new key for a new request")
+            raise Conflict(
+                f"the request key {run.request_key!r} was used for another input; use a new key for a new request"
+            )
         return Started(run_id=earlier["id"], created=False, nudge=None)
 
     async def take(self, organization_id: UUID, run_id: UUID, *, lease_s: float) -> LedRun | None:
-        row = await self._db.one(self._sql["take"], {"organization_id": organization_id, "run_id": run_id, "lease_s": lease_s})
+        row = await self._db.one(
+            self._sql["take"], {"organization_id": organization_id, "run_id": run_id, "lease_s": lease_s}
+        )
         return None if row is None else _led(row)
 
     async def renew(self, lease: Lease, *, lease_s: float) -> bool:
@@ -66,7 +70,10 @@ class PostgresRunStore:
 
     async def messages(self, lease: Lease) -> list[RunMessage]:
         rows = await self._db.all(self._sql["messages"], _fence(lease))
-        return [RunMessage(id=row["message_id"], role=row["role"], body=row["body"], trust=Trust(row["trust"])) for row in rows]
+        return [
+            RunMessage(id=row["message_id"], role=row["role"], body=row["body"], trust=Trust(row["trust"]))
+            for row in rows
+        ]
 
     async def proposals(self, lease: Lease) -> list[Proposal]:
         return [_proposal(row) for row in await self._db.all(self._sql["proposals"], _fence(lease))]
@@ -75,9 +82,14 @@ class PostgresRunStore:
         row = await self._db.one(self._sql["append"], _append_params(lease, append))
         return None if row is None else _counters(row)
 
-    async def park(self, lease: Lease, append: Append, questions: Sequence[ApprovalRequest], *, expires_s: float) -> Moved | None:
+    async def park(
+        self, lease: Lease, append: Append, questions: Sequence[ApprovalRequest], *, expires_s: float
+    ) -> Moved | None:
         asked = [
-            {**question.model_dump(mode="json", exclude={"organization_id", "run_id", "approval_id"}), "ordinal": ordinal}
+            {
+                **question.model_dump(mode="json", exclude={"organization_id", "run_id", "approval_id"}),
+                "ordinal": ordinal,
+            }
             for ordinal, question in enumerate(questions)
         ]
         params = {**_fence(lease), "questions": jsonb(asked), "expires_s": expires_s}
@@ -175,7 +187,12 @@ def _start_params(run: NewRun, event: UUID) -> dict[str, Any]:
         "deadline_s": run.deadline_s,
         "contracts": jsonb(
             [
-                {"contract_hash": spec.contract_hash, "name": spec.name, "version": spec.version, "spec": spec.contract_text()}
+                {
+                    "contract_hash": spec.contract_hash,
+                    "name": spec.name,
+                    "version": spec.version,
+                    "spec": spec.contract_text(),
+                }
                 for spec in run.contracts
             ]
         ),
@@ -215,7 +232,9 @@ def _append_params(lease: Lease, append: Append) -> dict[str, Any]:
 
 def _led(row: Mapping[str, Any]) -> LedRun:
     return LedRun(
-        lease=Lease(organization_id=row["organization_id"], run_id=row["id"], fence=row["fence"], wake_seq=row["wake_seq"]),
+        lease=Lease(
+            organization_id=row["organization_id"], run_id=row["id"], fence=row["fence"], wake_seq=row["wake_seq"]
+        ),
         user_id=row["user_id"],
         root_run_id=row["root_run_id"],
         lane=row["lane"],

@@ -78,7 +78,9 @@ class Advance:
             return Advanced(state="idle")
         stop = SegmentStop()
         task: asyncio.Task[object] = asyncio.create_task(self._lead(led, stop))
-        async with kept(led.lease, store=self._store, stop=stop, timings=self._timings, clock=self._clock, segment=task):
+        async with kept(
+            led.lease, store=self._store, stop=stop, timings=self._timings, clock=self._clock, segment=task
+        ):
             try:
                 advanced = await task
             except asyncio.CancelledError:
@@ -116,7 +118,9 @@ class Advance:
         tools = await self._tools(led.tools)
         span_id = uuid4()
         inv = ToolInvocation(
-            principal=Principal(organization_id=led.lease.organization_id, user_id=led.user_id, scopes=definition.tools),
+            principal=Principal(
+                organization_id=led.lease.organization_id, user_id=led.user_id, scopes=definition.tools
+            ),
             run_id=led.lease.run_id,
             root_run_id=led.root_run_id,
             definition=led.definition_name,
@@ -157,35 +161,47 @@ class Advance:
 
     async def _run(self, segment: Segment) -> Advanced:
         """Drain what is open, ask the model, and again, until something ends the segment."""
-        hooks = SegmentHooks(segment, store=self._store, invoker=self._invoker, clock=self._clock, draining=self.draining)
+        hooks = SegmentHooks(
+            segment, store=self._store, invoker=self._invoker, clock=self._clock, draining=self.draining
+        )
         tools = list(segment.inv.tools.values())
         while True:
             calls = self._loop.open_calls(segment.log, tools)
             if calls:
                 proposals = await self._stored(segment, hooks, calls)
-                drained = await drain(segment, proposals, loop=self._loop, invoker=self._invoker, draining=self.draining)
+                drained = await drain(
+                    segment, proposals, loop=self._loop, invoker=self._invoker, draining=self.draining
+                )
                 if drained.questions:
                     return await self._park(segment, drained.questions)
-            end = await self._loop.turn(Turn(definition=segment.definition, tools=tools, messages=tuple(segment.log)), hooks)
+            end = await self._loop.turn(
+                Turn(definition=segment.definition, tools=tools, messages=tuple(segment.log)), hooks
+            )
             match end:
                 case TurnPaused():
                     segment.add(end.new)
                 case TurnCompleted():
                     segment.add(end.new)
                     partial = "answer_cut_off" if end.cut_off else None
-                    return await self._finish(segment, RunEnd(state="succeeded", answer=end.text, partial_reason=partial))
+                    return await self._finish(
+                        segment, RunEnd(state="succeeded", answer=end.text, partial_reason=partial)
+                    )
                 case TurnFailed(code="model_unavailable"):
                     wait_s = end.retry_after_s if end.retry_after_s is not None else self._timings.model_retry_s
                     return await self._release(segment, due_at=self._clock.now() + timedelta(seconds=wait_s))
                 case TurnFailed():
-                    return await self._finish(segment, RunEnd(state="failed", error_code=end.code, answer=None), said=end.message)
+                    return await self._finish(
+                        segment, RunEnd(state="failed", error_code=end.code, answer=None), said=end.message
+                    )
                 case _ as never:
                     assert_never(never)
 
     async def _stored(self, segment: Segment, hooks: SegmentHooks, calls: Sequence[ProposedCall]) -> list[Proposal]:
         """The proposals of these open calls: those stored already, else stored now, before anything of them runs (J8)."""
         turn = segment.turn
-        stored = {item.call.model_call_id: item for item in await self._store.proposals(segment.lease) if item.turn == turn}
+        stored = {
+            item.call.model_call_id: item for item in await self._store.proposals(segment.lease) if item.turn == turn
+        }
         if all(call.model_call_id in stored for call in calls):
             return [Proposal(id=stored[call.model_call_id].id, turn=turn, call=call) for call in calls]
         proposals = [Proposal(id=uuid4(), turn=turn, call=call) for call in calls]
@@ -209,10 +225,16 @@ class Advance:
         moved = await self._store.release(segment.lease, segment.take(), due_at=due_at, orderly=orderly)
         return await self._moved(moved, Advanced(state="released", due_at=due_at))
 
-    async def _finish(self, segment: Segment, end: RunEnd, *, said: str | None = None, fault: Exception | None = None) -> Advanced:
+    async def _finish(
+        self, segment: Segment, end: RunEnd, *, said: str | None = None, fault: Exception | None = None
+    ) -> Advanced:
         status = SpanStatus.ERROR if end.state == "failed" else SpanStatus.OK
-        self._close(segment, status, end.error_code or end.state, said=said or (str(fault) if fault is not None else None))
-        return await self._moved(await self._store.finish(segment.lease, segment.take(), end), Advanced(state=end.state))
+        self._close(
+            segment, status, end.error_code or end.state, said=said or (str(fault) if fault is not None else None)
+        )
+        return await self._moved(
+            await self._store.finish(segment.lease, segment.take(), end), Advanced(state=end.state)
+        )
 
     async def _aborted(self, segment: Segment, led: LedRun, abort: SegmentAbort) -> Advanced:
         match abort.kind:
@@ -251,7 +273,11 @@ class Advance:
     def _close(self, segment: Segment, status: SpanStatus, code: str, *, said: str | None = None) -> None:
         opened = segment.opened
         assert opened is not None
-        attributes = {"end": code, **({"fault": segment.fault} if segment.fault else {}), **({"said": said[:500]} if said else {})}
+        attributes = {
+            "end": code,
+            **({"fault": segment.fault} if segment.fault else {}),
+            **({"said": said[:500]} if said else {}),
+        }
         closed = SpanRecord(
             id=opened.id,
             parent_id=None,

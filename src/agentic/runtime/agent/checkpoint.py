@@ -18,7 +18,6 @@ from agentic.contract.trust import Trust
 from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.ports import Answer, ModelAttempt, ProposedCall, RunMessage
-from agentic.runtime.agent.timings import Timings
 from agentic.services.runs.models import Append, Counters, Lease, Proposal
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.calls import ToolCall, ToolInvocation
@@ -97,7 +96,9 @@ class Draining:
 class SegmentHooks:
     """Implements ``TurnHooks`` for one segment."""
 
-    def __init__(self, segment: Segment, *, store: RunStore, invoker: ToolInvoker, clock: Clock, draining: Draining) -> None:
+    def __init__(
+        self, segment: Segment, *, store: RunStore, invoker: ToolInvoker, clock: Clock, draining: Draining
+    ) -> None:
         self._segment = segment
         self._store = store
         self._invoker = invoker
@@ -126,7 +127,9 @@ class SegmentHooks:
         except (LeaseLost, ClaimLost) as error:
             raise segment.stop.record("lease_lost", "lease_lost", error) from error
         except RunEnded as error:
-            raise segment.stop.record("cancelled" if error.status == "cancelled" else "ceiling", error.code, error) from error
+            raise segment.stop.record(
+                "cancelled" if error.status == "cancelled" else "ceiling", error.code, error
+            ) from error
         return answer_of(segment.inv, call, result)
 
     def attempted(self, attempt: ModelAttempt) -> None:
@@ -157,7 +160,10 @@ class SegmentHooks:
             raise segment.stop.record("ceiling", "limit_reached")
         if ceilings.max_run_duration_s is not None and counters.active_ms > ceilings.max_run_duration_s * 1000:
             raise segment.stop.record("ceiling", "limit_reached")
-        over = segment.requests >= segment.definition.max_requests_per_segment or self._clock.monotonic() > segment.slice_ends
+        over = (
+            segment.requests >= segment.definition.max_requests_per_segment
+            or self._clock.monotonic() > segment.slice_ends
+        )
         if over or self._draining.asked:
             raise segment.stop.record("slice", "slice")
 
@@ -177,7 +183,9 @@ def answer_of(inv: ToolInvocation, call: ProposedCall, result: ToolResult) -> An
     """What the model reads for a result, and how far it may be trusted."""
     frozen = inv.tools.get(call.tool)
     trust = frozen.spec.output_trust if frozen is not None and result.ok else Trust.INTERNAL
-    if result.meta.untrusted or (result.error is not None and result.error.said is not None and result.error.said.by == "remote"):
+    if result.meta.untrusted or (
+        result.error is not None and result.error.said is not None and result.error.said.by == "remote"
+    ):
         trust = Trust.EXTERNAL
     return Answer(text=model_text(call.tool, result), trust=trust)
 
@@ -218,4 +226,3 @@ def _llm_usage(span_id: UUID, attempt: ModelAttempt) -> UsageRecord:
         ok=attempt.ok,
         error=attempt.error,
     )
-

@@ -22,7 +22,9 @@ class Drained:
     questions: Sequence[ApprovalRequest] = ()
 
 
-async def drain(segment: Segment, proposals: Sequence[Proposal], *, loop: AgentLoop, invoker: ToolInvoker, draining: Draining) -> Drained:
+async def drain(
+    segment: Segment, proposals: Sequence[Proposal], *, loop: AgentLoop, invoker: ToolInvoker, draining: Draining
+) -> Drained:
     """Run what may run; answers go into the segment's log.
 
     Raises:
@@ -44,7 +46,9 @@ async def drain(segment: Segment, proposals: Sequence[Proposal], *, loop: AgentL
 
 
 async def _questions(segment: Segment, later: Sequence[Proposal], invoker: ToolInvoker) -> list[ApprovalRequest]:
-    asked = [await invoker.must_ask(tool_call(proposal.call, proposal_id=proposal.id), segment.inv) for proposal in later]
+    asked = [
+        await invoker.must_ask(tool_call(proposal.call, proposal_id=proposal.id), segment.inv) for proposal in later
+    ]
     return [request for request in asked if request is not None]
 
 

@@ -15,6 +15,7 @@ from agentic.runtime.agent.definition import AgentDefinition
 from agentic.services.runs.models import CallFault, MessageRole, ProposedCall, RunMessage
 from agentic.services.tools.models import FrozenTool
 
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
     """What the model reads for one call."""
@@ -133,6 +134,7 @@ class AgentLoop(Protocol):
     async def turn(self, turn: Turn, hooks: TurnHooks) -> TurnEnd:
         """Ask the model, run inline reads through the hooks, and stop at a pause, an answer or a failure."""
         ...
+
 
 __all__ = [
     "AgentLoop",

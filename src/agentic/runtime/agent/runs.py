@@ -31,7 +31,14 @@ class Runs:
     """Starts, cancels and shows runs."""
 
     def __init__(
-        self, *, store: RunStore, registry: ToolRegistry, loop: AgentLoop, models: ModelCheck, flush: Flush, timings: Timings | None = None
+        self,
+        *,
+        store: RunStore,
+        registry: ToolRegistry,
+        loop: AgentLoop,
+        models: ModelCheck,
+        flush: Flush,
+        timings: Timings | None = None,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -41,7 +48,13 @@ class Runs:
         self._timings = timings or Timings()
 
     async def start(
-        self, definition: AgentDefinition, text: str, *, principal: Principal, request_key: str, lane: str = "interactive"
+        self,
+        definition: AgentDefinition,
+        text: str,
+        *,
+        principal: Principal,
+        request_key: str,
+        lane: str = "interactive",
     ) -> Started:
         """Start a run, or find the one an earlier start with the same key made.
 
@@ -66,12 +79,15 @@ class Runs:
                 organization_id=principal.organization_id,
                 user_id=principal.user_id,
                 request_key=request_key,
-                request_digest=digest([frozen, text, str(principal.user_id), [tool.spec.contract_hash for tool in tools]]),
+                request_digest=digest(
+                    [frozen, text, str(principal.user_id), [tool.spec.contract_hash for tool in tools]]
+                ),
                 lane=lane,
                 definition_name=definition.name,
                 definition=frozen,
                 tools=[
-                    {"name": tool.spec.name, "contract_hash": tool.spec.contract_hash, "mode": str(tool.mode)} for tool in tools
+                    {"name": tool.spec.name, "contract_hash": tool.spec.contract_hash, "mode": str(tool.mode)}
+                    for tool in tools
                 ],
                 contracts=[tool.spec for tool in tools],
                 ceilings=definition.ceilings,
@@ -104,6 +120,8 @@ def _check_text(text: str, request_key: str) -> None:
     if not text.strip():
         raise ProgramFault("the input is empty; say what the agent should do")
     if len(text.encode("utf-8", "replace")) > MAX_INPUT_BYTES:
-        raise Conflict(f"the input is larger than {MAX_INPUT_BYTES // 1024} KiB; put large material where a tool can read it")
+        raise Conflict(
+            f"the input is larger than {MAX_INPUT_BYTES // 1024} KiB; put large material where a tool can read it"
+        )
     if not request_key or len(request_key) > MAX_KEY_CHARS:
         raise ProgramFault(f"the request key has 1 to {MAX_KEY_CHARS} characters")

@@ -15,7 +15,15 @@ LIMIT = 200
 class Sweeps:
     """Each sweep is safe to run at any time, twice at once too."""
 
-    def __init__(self, *, runs: RunStore, approvals: ApprovalService, journal: JournalService, outbox: Outbox, quiet_s: float = QUIET_S) -> None:
+    def __init__(
+        self,
+        *,
+        runs: RunStore,
+        approvals: ApprovalService,
+        journal: JournalService,
+        outbox: Outbox,
+        quiet_s: float = QUIET_S,
+    ) -> None:
         self._runs = runs
         self._approvals = approvals
         self._journal = journal

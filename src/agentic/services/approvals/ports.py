@@ -21,7 +21,9 @@ class ApprovalStore(Protocol):
         """One approval."""
         ...
 
-    async def find(self, organization_id: UUID, *, run_id: UUID | None, status: str | None, limit: int) -> Sequence[Approval]:
+    async def find(
+        self, organization_id: UUID, *, run_id: UUID | None, status: str | None, limit: int
+    ) -> Sequence[Approval]:
         """Approvals, newest first."""
         ...
 

@@ -36,7 +36,9 @@ class ApprovalService:
         """
         if comment is not None and len(comment) > MAX_COMMENT_CHARS:
             raise Conflict(f"a comment has at most {MAX_COMMENT_CHARS} characters; this one has {len(comment)}")
-        nudge = await self._store.decide(organization_id, approval_id, user_id=user_id, verdict=verdict, comment=comment)
+        nudge = await self._store.decide(
+            organization_id, approval_id, user_id=user_id, verdict=verdict, comment=comment
+        )
         if nudge is not None:
             await self._flush([nudge])
         approval = await self.show(organization_id, approval_id)
@@ -52,7 +54,9 @@ class ApprovalService:
         """
         approval = await self._store.read(organization_id, approval_id)
         if approval is None:
-            raise NotFound(f"there is no approval {approval_id} in this organization; 'agentic approvals list' shows those there are")
+            raise NotFound(
+                f"there is no approval {approval_id} in this organization; 'agentic approvals list' shows those there are"
+            )
         return approval
 
     async def find(
@@ -73,8 +77,14 @@ class ApprovalService:
         if approval.status == "pending":
             role = await self._store.role(organization_id, user_id)
             if role is None or not role.holds(Role.APPROVER):
-                raise NotPermitted(f"deciding takes the role approver in this organization; this person is {role or 'no member'}")
+                raise NotPermitted(
+                    f"deciding takes the role approver in this organization; this person is {role or 'no member'}"
+                )
             raise Conflict(f"approval {approval.id} moved while it was being decided; look again")
-        if approval.status in Verdict:
-            raise Conflict(f"approval {approval.id} was already {approval.status} by {approval.decided_by} at {approval.decided_at}")
-        raise Conflict(f"approval {approval.id} is {approval.status}; the call was not run and this request can no longer be decided")
+        if approval.status in list(Verdict):
+            raise Conflict(
+                f"approval {approval.id} was already {approval.status} by {approval.decided_by} at {approval.decided_at}"
+            )
+        raise Conflict(
+            f"approval {approval.id} is {approval.status}; the call was not run and this request can no longer be decided"
+        )

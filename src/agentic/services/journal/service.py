@@ -57,7 +57,9 @@ class JournalService:
                 return call
         raise NotFound(f"no uncertain call has the reference {ref}; 'agentic uncertain list' shows those that are open")
 
-    async def settle(self, organization_id: UUID, ref: str, *, happened: bool, user_id: UUID, evidence: str) -> UncertainCall:
+    async def settle(
+        self, organization_id: UUID, ref: str, *, happened: bool, user_id: UUID, evidence: str
+    ) -> UncertainCall:
         """Say whether the effect happened.
 
         Args:
@@ -71,14 +73,18 @@ class JournalService:
         """
         evidence = evidence.strip()
         if not MIN_EVIDENCE_CHARS <= len(evidence) <= MAX_EVIDENCE_CHARS:
-            raise Conflict(f"write down what you saw: evidence has {MIN_EVIDENCE_CHARS} to {MAX_EVIDENCE_CHARS} characters")
+            raise Conflict(
+                f"write down what you saw: evidence has {MIN_EVIDENCE_CHARS} to {MAX_EVIDENCE_CHARS} characters"
+            )
         call = await self.show(organization_id, ref)
         act = self._store.confirm if happened else self._store.deny
         if await act(call, user_id=user_id, evidence=evidence):
             return call
         role = await self._store.role(organization_id, user_id)
         if role is None or not role.holds(Role.OPERATOR):
-            raise NotPermitted(f"settling an unknown outcome takes the role operator; this person is {role or 'no member'}")
+            raise NotPermitted(
+                f"settling an unknown outcome takes the role operator; this person is {role or 'no member'}"
+            )
         raise Conflict(f"call {ref} was settled by somebody else a moment ago")
 
     async def sweep(self, *, grace_s: float, limit: int = 100) -> int:

@@ -68,7 +68,9 @@ class Outbox:
         try:
             await self._bus.send(events)
         except Exception as error:  # the rows stay pending; the next sweep tries again
-            _log.warning("%d events could not be sent (%s); they are sent again later", len(events), type(error).__name__)
+            _log.warning(
+                "%d events could not be sent (%s); they are sent again later", len(events), type(error).__name__
+            )
             await self._store.failed(ids, type(error).__name__)
             return 0
         await self._store.sent(ids)

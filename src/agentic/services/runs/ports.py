@@ -61,7 +61,9 @@ class RunStore(Protocol):
         """The checkpoint."""
         ...
 
-    async def park(self, lease: Lease, append: Append, questions: Sequence[ApprovalRequest], *, expires_s: float) -> Moved | None:
+    async def park(
+        self, lease: Lease, append: Append, questions: Sequence[ApprovalRequest], *, expires_s: float
+    ) -> Moved | None:
         """Append, file the questions and park the run, in one transaction."""
         ...
 

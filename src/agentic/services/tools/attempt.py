@@ -1,4 +1,7 @@
-"""The state of one invocation as it walks down the invoker's column, and the two ways it leaves early."""
+"""The stages of one invocation, each holding what the step before it made sure of, and the two ways a call leaves early.
+
+``Attempt`` is what the tree will say about the call; ``Prepared``, ``Decided`` and ``Claimed`` are what the next step may rely on.
+"""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,12 +10,13 @@ from uuid import UUID, uuid4
 
 from pydantic import BaseModel
 
+from agentic.contract.json_types import JsonObject
 from agentic.contract.results import ErrorCode, Said, ToolResult
 from agentic.services.tools.calls import ToolCall, ToolInvocation
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.models import ToolSpec
 from agentic.services.tools.outcomes import refusal
-from agentic.services.tools.ports import CallKey, Claim, Decision, Preflight
+from agentic.services.tools.ports import CallKey, Claim, Decision, JournalRow, Preflight
 from agentic.services.tools.records import DecisionRecord
 
 
@@ -28,51 +32,95 @@ class Refused(Exception):
 class Answered(Exception):
     """The journal holds the answer; nothing runs."""
 
-    def __init__(self, result: ToolResult) -> None:
+    def __init__(self, result: ToolResult, *, recorded: bool = False) -> None:
         super().__init__("answered from the journal")
         self.result = result
+        self.recorded = recorded
+        """The tree holds this answer already: the span of a lost worker was closed with it."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Attempt:
-    """What is known so far about one call. Fields appear in the order the column fills them."""
+    """A call as the tree shows it: what is known of it so far."""
 
     call: ToolCall
     inv: ToolInvocation
+    spec: ToolSpec | None
     started_at: datetime
     deadline: float
     span_id: UUID = field(default_factory=uuid4)
-
-    spec: ToolSpec | None = None
-    tool: Tool | None = None
-    arguments: dict[str, Any] | None = None
-    arguments_text: str | None = None
+    arguments: JsonObject | None = None
     digest: str | None = None
-    model: BaseModel | None = None
-    key: CallKey | None = None
-    pre: Preflight | None = None
-    approval_id: UUID | None = None
     decision: Decision | None = None
+    approval_id: UUID | None = None
     claim: Claim | None = None
-    effect_may_have_left: bool = False
-    prior_unknown: bool = False
-    """An earlier attempt under this key may have had the effect."""
+    stale: "Stale | None" = None
+    """A dead worker's claim under which the effect may have happened."""
     attributes: dict[str, Any] = field(default_factory=dict)
 
     def decision_record(self) -> DecisionRecord | None:
         """The policy decision of this call, if it got that far."""
-        if self.decision is None:
-            return None
+        return None if self.decision is None else self.record_of(self.decision)
+
+    def record_of(self, decision: Decision) -> DecisionRecord:
+        """A decision about this call, as it is stored."""
         return DecisionRecord(
             id=uuid4(),
             tool=self.call.tool,
             contract_hash=self.spec.contract_hash if self.spec else None,
             digest=self.digest,
-            effect=self.decision.effect,
-            rule_id=self.decision.rule_id,
-            rule_version=self.decision.rule_version,
-            reason=self.decision.reason,
+            effect=decision.effect,
+            rule_id=decision.rule_id,
+            rule_version=decision.rule_version,
+            reason=decision.reason,
             context_trust=self.inv.context_trust,
             proposal_id=self.call.proposal_id,
             approval_id=self.approval_id,
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """Step 1 is done: one value of the arguments, its digest, its key."""
+
+    at: Attempt
+    spec: ToolSpec
+    tool: Tool | None
+    """The live tool, if this deployment still has it."""
+    arguments: JsonObject
+    arguments_text: str
+    digest: str
+    model: BaseModel | None
+    """The arguments as the live tool's own type."""
+    key: CallKey
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stale:
+    """A claim of a dead worker, and the call that found it."""
+
+    call: Prepared
+    row: JournalRow
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decided:
+    """Steps 2 to 7 are done: this call may run."""
+
+    call: Prepared
+    tool: Tool
+    model: BaseModel
+    pre: Preflight
+    decision: Decision
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claimed:
+    """Step 8 is done: this worker holds the claim."""
+
+    call: Prepared
+    tool: Tool | None
+    model: BaseModel | None
+    claim: Claim
+    prior_unknown: bool
+    """An earlier attempt under this key may have had the effect."""

@@ -63,4 +63,6 @@ def _unreadable(spec: ToolSpec) -> ToolResult:
 def _artifact(spec: ToolSpec, bounded: BoundedResult, span_id: UUID) -> ArtifactRecord | None:
     if bounded.captured is None:
         return None
-    return ArtifactRecord(id=uuid4(), span_id=span_id, trust=spec.output_trust, body=bounded.captured, complete=bounded.complete)
+    return ArtifactRecord(
+        id=uuid4(), span_id=span_id, trust=spec.output_trust, body=bounded.captured, complete=bounded.complete
+    )

@@ -55,6 +55,8 @@ class CallContext:
         """Seconds left until the deadline, never negative."""
         return max(0.0, self.deadline - self.clock.monotonic())
 
-    def report_usage(self, quantity: Decimal | int, unit: str, *, cost: Decimal | None = None, provider: str | None = None) -> None:
+    def report_usage(
+        self, quantity: Decimal | int, unit: str, *, cost: Decimal | None = None, provider: str | None = None
+    ) -> None:
         """Say what this call cost; billed once with the call's answer, however often it was attempted (M1)."""
         self.usage.append(ReportedUsage(quantity=Decimal(quantity), unit=unit, cost=cost, provider=provider))

@@ -68,7 +68,9 @@ def vendor_tool(name: str, description: str, **declared: Any) -> Callable[[Handl
     return _declare("vendor", name, description, {"output_trust": Trust.EXTERNAL, **declared})
 
 
-def _declare(kind: Literal["internal", "vendor"], name: str, description: str, declared: dict[str, Any]) -> Callable[[HandlerFunction], Tool]:
+def _declare(
+    kind: Literal["internal", "vendor"], name: str, description: str, declared: dict[str, Any]
+) -> Callable[[HandlerFunction], Tool]:
     beside = {key: declared.pop(key) for key in ("preview", "probe", "refusals") if key in declared}
 
     def wrap(function: HandlerFunction) -> Tool:
@@ -86,7 +88,12 @@ def _declare(kind: Literal["internal", "vendor"], name: str, description: str, d
             "output_schema": TypeAdapter(output).json_schema(mode="serialization"),
             "binding": HandlerBinding(handler_key=name),
         }
-        return Tool(spec=ToolSpec.model_validate(fields), handler=FunctionHandler(function=function), input_model=input_model, **beside)
+        return Tool(
+            spec=ToolSpec.model_validate(fields),
+            handler=FunctionHandler(function=function),
+            input_model=input_model,
+            **beside,
+        )
 
     return wrap
 
@@ -107,7 +114,9 @@ def _annotations(function: HandlerFunction) -> tuple[type[BaseModel], Any]:
         raise ProgramFault(f"{where} must be a coroutine function: write 'async def'")
     parameters = list(inspect.signature(function).parameters)
     if len(parameters) != 2:
-        raise ProgramFault(f"{where} must take two parameters, the call's context and its arguments; it takes {len(parameters)}")
+        raise ProgramFault(
+            f"{where} must take two parameters, the call's context and its arguments; it takes {len(parameters)}"
+        )
     try:
         hints = get_type_hints(function)
     except NameError as error:

@@ -1,7 +1,7 @@
 """The invoker: one column, a step a line, in the order of STATE "One call".
 
-Each step reads what the ones before it learned and either goes on, ends the call with a stable code, answers it from the journal, or
-raises what the caller must act on. Nothing before COMMIT 1 touches the world; nothing after it is undone.
+Each step takes what the ones before it made sure of and either hands on more, ends the call with a stable code, answers it from the
+journal, or raises what the caller must act on. Nothing before COMMIT 1 touches the world; nothing after it is undone.
 """
 
 import json
@@ -9,25 +9,35 @@ from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import assert_never
+from uuid import UUID
 
-from opentelemetry.trace import Span
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from agentic.contract.approvals import ApprovalRequest
 from agentic.contract.canonical import canonical, digest
 from agentic.contract.clock import Clock
 from agentic.contract.errors import ApprovalRequired, ClaimInFlight, LeaseLost, NotFound, RunEnded
+from agentic.contract.json_types import JsonObject
 from agentic.contract.principal import Role
 from agentic.contract.results import ErrorCode, Said, ToolResult
 from agentic.services.tools.arguments import InvalidArguments, parse_arguments
-from agentic.services.tools.attempt import Answered, Attempt, Refused
+from agentic.services.tools.attempt import Answered, Attempt, Claimed, Decided, Prepared, Refused, Stale
 from agentic.services.tools.calls import ToolCall, ToolInvocation
+from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Found, VendorWindow, found
 from agentic.services.tools.execution import Execution
 from agentic.services.tools.keys import call_key
 from agentic.services.tools.models import ToolSpec
 from agentic.services.tools.outcomes import refusal
-from agentic.services.tools.ports import CallLedger, Claim, ClaimRequest, Decision, JournalRow, PolicyPort, PolicyQuestion
+from agentic.services.tools.ports import (
+    CallLedger,
+    ClaimRequest,
+    CoveringApproval,
+    Decision,
+    PolicyPort,
+    PolicyQuestion,
+    Preflight,
+)
 from agentic.services.tools.previewing import preview_line
 from agentic.services.tools.registry import ToolRegistry
 from agentic.services.tools.tracing import closed_span, describe, open_span, tool_span
@@ -63,23 +73,27 @@ class DefaultToolInvoker:
         self._execution = Execution(ledger=ledger, clock=clock)
 
     async def invoke(self, call: ToolCall, inv: ToolInvocation) -> ToolResult:
+        """Run one call; see the port."""
         at = self._begin(call, inv)
         with tool_span(at) as span:
             try:
-                await self._decide(at)
-                if not _spec(at).journaled:
-                    return self._told(span, at, await self._execution.read(at))
-                await self._claim(at)
-                return self._told(span, at, await self._execution.effect(at))
+                decided = await self._decide(at)
+                if decided.call.spec.journaled:
+                    result = await self._execution.effect(await self._claim(decided))
+                else:
+                    result = await self._execution.read(decided)
             except Answered as answered:
-                return self._told(span, at, self._replayed(at, answered.result))
+                result = self._replayed(at, answered)
             except Refused as refused:
-                return self._told(span, at, await self._refuse(at, refused))
+                result = await self._refuse(at, refused)
             except ApprovalRequired:
                 self._paused(at)
                 raise
+            describe(span, at, result)
+            return result
 
     async def must_ask(self, call: ToolCall, inv: ToolInvocation) -> ApprovalRequest | None:
+        """The question this call would put to a person; see the port."""
         at = self._begin(call, inv)
         try:
             await self._decide(at)
@@ -90,212 +104,159 @@ class DefaultToolInvoker:
             return None  # decided again, live, when its turn comes
         return None
 
-    # -- the column ---------------------------------------------------------------------------------------------------------------
+    # -- the column ---------------------------------------------------------------------------------------------------
 
-    async def _decide(self, at: Attempt) -> None:
-        self._contract_and_arguments(at)  # 1
-        await self._preflight(at)  # 2
-        self._run_is_ours(at)
-        await self._journal(at)  # 3
-        self._ceilings(at)
-        self._live_state(at)  # 4
-        self._approval(at)  # 5
-        await self._ask_policy(at)  # 6
+    async def _decide(self, at: Attempt) -> Decided:
+        call = self._prepare(at)  # 1
+        pre = await self._preflight(call)  # 2
+        _run_is_ours(call, pre)
+        await self._journal(call, pre)  # 3
+        _within_ceilings(call, pre)
+        tool, model = _live(call, pre)  # 4
+        at.approval_id = _approved(pre.approval)  # 5
+        decision = await self._ask_policy(call, pre, tool, model)  # 6
+        return Decided(call=call, tool=tool, model=model, pre=pre, decision=decision)
 
     def _begin(self, call: ToolCall, inv: ToolInvocation) -> Attempt:
         frozen = inv.tools.get(call.tool)
-        timeout_s = frozen.spec.timeout_s if frozen is not None else 1.0
-        return Attempt(
-            call=call,
-            inv=inv,
-            spec=frozen.spec if frozen is not None else None,
-            tool=self._registry.get(call.tool),
-            started_at=self._clock.now(),
-            deadline=self._clock.monotonic() + timeout_s,
-        )
+        spec = frozen.spec if frozen is not None else None
+        deadline = self._clock.monotonic() + (spec.timeout_s if spec is not None else 0)
+        return Attempt(call=call, inv=inv, spec=spec, started_at=self._clock.now(), deadline=deadline)
 
-    def _contract_and_arguments(self, at: Attempt) -> None:
-        if at.spec is None:
+    def _prepare(self, at: Attempt) -> Prepared:
+        spec = at.spec
+        if spec is None:
             raise Refused(ErrorCode.UNKNOWN_TOOL, detail=_close_names(at))
         if at.call.fault is not None:
             raise Refused(ErrorCode.INVALID_INPUT, detail="The call was cut off before it was whole; propose it again.")
-        try:
-            at.arguments = parse_arguments(at.call.arguments_text, at.spec.input_schema)
-            if at.tool is not None:
-                at.model = at.tool.input_model.model_validate_json(canonical(at.arguments))
-        except InvalidArguments as error:
-            raise Refused(ErrorCode.INVALID_INPUT, detail=str(error)) from error
-        except ValidationError as error:
-            raise Refused(ErrorCode.INVALID_INPUT, detail=_places(error)) from error
-        if at.spec.batch_argument is not None and at.spec.max_batch_size is not None:
-            items = at.arguments.get(at.spec.batch_argument) or []
-            if len(items) > at.spec.max_batch_size:
-                raise Refused(ErrorCode.BATCH_TOO_LARGE, detail=f"/{at.spec.batch_argument} takes at most {at.spec.max_batch_size} items.")
-        at.arguments_text = canonical(at.arguments).decode()
+        tool = self._registry.get(spec.name)
+        at.arguments, model = _arguments(at.call.arguments_text, spec, tool)
         at.digest = digest(at.arguments)
-        at.key = call_key(
-            organization_id=at.inv.organization_id,
-            run_id=at.inv.run_id,
-            tool=at.spec.name,
-            step_path=at.call.step_path,
-            arguments_digest=at.digest,
-            contract_hash=at.spec.contract_hash,
+        return Prepared(
+            at=at,
+            spec=spec,
+            tool=tool,
+            arguments=at.arguments,
+            arguments_text=canonical(at.arguments).decode(),
+            digest=at.digest,
+            model=model,
+            key=call_key(
+                organization_id=at.inv.organization_id,
+                run_id=at.inv.run_id,
+                tool=spec.name,
+                step_path=at.call.step_path,
+                arguments_digest=at.digest,
+                contract_hash=spec.contract_hash,
+            ),
         )
 
-    async def _preflight(self, at: Attempt) -> None:
-        assert at.key is not None and at.digest is not None
-        spec = _spec(at)
-        at.pre = await self._ledger.preflight(at.key, inv=at.inv, tool=spec.name, contract_hash=spec.contract_hash, digest=at.digest)
-        if at.pre is None:
-            raise NotFound(f"run {at.inv.run_id} does not exist in this organization")
+    async def _preflight(self, call: Prepared) -> Preflight:
+        pre = await self._ledger.preflight(
+            call.key, inv=call.at.inv, tool=call.spec.name, contract_hash=call.spec.contract_hash, digest=call.digest
+        )
+        if pre is None:
+            raise NotFound(f"run {call.at.inv.run_id} does not exist in this organization")
+        return pre
 
-    def _run_is_ours(self, at: Attempt) -> None:
-        assert at.pre is not None
-        if at.pre.fence != at.inv.fence or not at.pre.lease_live:
-            raise LeaseLost(f"run {at.inv.run_id} is led by another worker")
-        if at.pre.cancelled:
-            raise RunEnded(status="cancelled", code="cancelled", message=f"run {at.inv.run_id} is being cancelled")
-
-    async def _journal(self, at: Attempt) -> None:
-        assert at.pre is not None and at.key is not None
-        spec = _spec(at)
-        if not spec.journaled:
+    async def _journal(self, call: Prepared, pre: Preflight) -> None:
+        row = pre.journal
+        if row is None:
             return
-        row = at.pre.journal
-        what = found(row, request_hash=at.key.request_hash, now=at.pre.now, window=VendorWindow(call_timeout_s=spec.timeout_s))
-        match what:
+        window = VendorWindow(call_timeout_s=call.spec.timeout_s)
+        match found(row, request_hash=call.key.request_hash, now=pre.now, window=window):
             case Found.NOTHING:
                 return
             case Found.TAKE_OVER:
-                assert row is not None
-                at.prior_unknown = row.effect_sent_at is not None
+                call.at.stale = Stale(call=call, row=row) if row.effect_sent_at is not None else None
             case Found.COMPLETED:
-                assert row is not None and row.output is not None
-                raise Answered(ToolResult.model_validate(json.loads(row.output)))
+                raise Answered(ToolResult.model_validate(json.loads(row.output or b"null")))
             case Found.UNCERTAIN:
                 raise Answered(refusal(ErrorCode.OUTCOME_UNKNOWN))
             case Found.CONFLICT:
-                raise Refused(ErrorCode.CONFLICT, detail="The same call was made before under another version of the tool.")
+                raise Refused(ErrorCode.CONFLICT, detail="The same call was made under another version of the tool.")
             case Found.IN_FLIGHT:
-                assert row is not None and row.lease_expires_at is not None
-                raise ClaimInFlight(tool=spec.name, due_at=row.lease_expires_at)
+                raise ClaimInFlight(tool=call.spec.name, due_at=row.lease_expires_at or pre.now)
             case Found.SETTLE:
-                assert row is not None
-                raise Answered(await self._settle_stale(at, row))
+                raise Answered(await self._settle(Stale(call=call, row=row)), recorded=True)
             case _ as never:
                 assert_never(never)
 
-    def _ceilings(self, at: Attempt) -> None:
-        assert at.pre is not None
-        bound = at.pre.ceilings.max_tool_calls
-        if bound is not None and at.pre.tool_calls + at.inv.trail.tool_calls >= bound:
-            raise RunEnded(status="succeeded", code="limit_reached", message=f"run {at.inv.run_id} has made its {bound} tool calls")
-
-    def _live_state(self, at: Attempt) -> None:
-        assert at.pre is not None
-        if at.tool is None or not at.pre.tool_enabled:
-            raise Refused(ErrorCode.TOOL_UNAVAILABLE)
-        if at.tool.spec.contract_hash != _spec(at).contract_hash:
-            raise Refused(ErrorCode.TOOL_CHANGED)
-
-    def _approval(self, at: Attempt) -> None:
-        assert at.pre is not None
-        approval = at.pre.approval
-        if approval is None:
-            return
-        match approval.status:
-            case "rejected":
-                said = Said(by="reviewer", text=approval.comment) if approval.comment else None
-                raise Refused(ErrorCode.REJECTED, said=said)
-            case "expired":
-                raise Refused(ErrorCode.EXPIRED)
-            case "approved":
-                if approval.decider_role is not None and approval.decider_role.holds(Role.APPROVER):
-                    at.approval_id = approval.id
-            case "pending" | "cancelled":
-                return
-            case _ as never:
-                assert_never(never)
-
-    async def _ask_policy(self, at: Attempt) -> None:
-        assert at.pre is not None and at.arguments is not None
-        spec = _spec(at)
+    async def _ask_policy(self, call: Prepared, pre: Preflight, tool: Tool, model: BaseModel) -> Decision:
+        at, spec = call.at, call.spec
         answer = await self._policy.decide(
             PolicyQuestion(
                 tool=spec.name,
                 side_effects=spec.side_effects,
                 risk=spec.risk,
-                granted=at.pre.granted,
-                member=at.pre.member,
-                context_trust=at.pre.context_trust.lowered_by(at.inv.context_trust),
+                granted=pre.granted,
+                member=pre.member,
+                context_trust=pre.context_trust.lowered_by(at.inv.context_trust),
                 environment=at.inv.environment,
-                arguments=at.arguments,
+                arguments=call.arguments,
             )
         )
         at.decision = answer
         if answer.effect == "deny":
             raise Refused(ErrorCode.DENIED)
         if answer.effect == "allow":
-            return
-        if at.approval_id is not None:
-            at.decision = Decision(effect="allow", rule_id=answer.rule_id, rule_version=answer.rule_version, reason="a person approved this call")
-            return
-        raise ApprovalRequired(await self._question(at, answer))
+            return answer
+        if at.approval_id is None:
+            raise ApprovalRequired(await self._question(call, pre, tool, model, answer))
+        at.decision = Decision(
+            effect="allow",
+            rule_id=answer.rule_id,
+            rule_version=answer.rule_version,
+            reason="a person approved this call",
+        )
+        return at.decision
 
-    async def _claim(self, at: Attempt) -> None:
+    async def _claim(self, decided: Decided) -> Claimed:
         """COMMIT 1. A key that moved since the preflight is read again: the claim is the authority, not the read (J2)."""
-        assert at.pre is not None and at.key is not None and at.digest is not None and at.arguments_text is not None
-        spec = _spec(at)
+        call, pre, at = decided.call, decided.pre, decided.call.at
         for _ in range(_CLAIM_ROUNDS):
-            decision = at.decision_record()
-            assert decision is not None
             request = ClaimRequest(
-                key=at.key,
-                spec=spec,
-                digest=at.digest,
-                arguments_text=at.arguments_text,
-                seen=at.pre.journal,
-                lease_s=spec.timeout_s + self._settings.claim_grace_s,
-                watermark=spec.watermark,
+                key=call.key,
+                spec=call.spec,
+                digest=call.digest,
+                arguments_text=call.arguments_text,
+                seen=pre.journal,
+                lease_s=call.spec.timeout_s + self._settings.claim_grace_s,
+                watermark=call.spec.watermark,
                 fence=at.inv.fence,
                 origin_trust=at.inv.context_trust,
                 approval_id=at.approval_id,
                 proposal_id=at.call.proposal_id,
                 connection_id=None,
                 span=open_span(at),
-                decision=decision,
+                decision=at.record_of(decided.decision),
             )
-            at.claim = await self._ledger.claim(request, inv=at.inv)
-            if at.claim is not None:
-                at.effect_may_have_left = at.claim.effect_sent_at is not None
-                return
-            await self._preflight(at)
-            self._run_is_ours(at)
-            await self._journal(at)
-        raise ClaimInFlight(tool=spec.name, due_at=at.pre.now + timedelta(seconds=1))
+            claim = await self._ledger.claim(request, inv=at.inv)
+            if claim is not None:
+                at.claim = claim
+                return Claimed(
+                    call=call, tool=decided.tool, model=decided.model, claim=claim, prior_unknown=at.stale is not None
+                )
+            pre = await self._preflight(call)
+            _run_is_ours(call, pre)
+            await self._journal(call, pre)
+        raise ClaimInFlight(tool=call.spec.name, due_at=pre.now + timedelta(seconds=1))
 
-    # -- the ends -----------------------------------------------------------------------------------------------------------------
+    # -- the ends -----------------------------------------------------------------------------------------------------
 
-    async def _settle_stale(self, at: Attempt, row: JournalRow) -> ToolResult:
+    async def _settle(self, stale: Stale) -> ToolResult:
         """A claim whose worker died after the effect may have left: probe, else an operator."""
-        assert at.key is not None and row.lease_expires_at is not None
-        at.claim = Claim(
-            key=at.key,
-            tool=_spec(at).name,
-            epoch=row.epoch,
-            attempt=row.attempt,
-            repeats=0,
-            lease_expires_at=row.lease_expires_at,
-            effect_sent_at=row.effect_sent_at,
-            span_id=row.span_id or at.span_id,
+        call, claim = (
+            stale.call,
+            stale.row.claim(stale.call.key, tool=stale.call.spec.name, span_id=stale.call.at.span_id),
         )
-        return await self._execution.settle(at, cause=None)
+        call.at.claim = claim
+        claimed = Claimed(call=call, tool=call.tool, model=call.model, claim=claim, prior_unknown=True)
+        return await self._execution.settle(claimed, cause=None)
 
     async def _refuse(self, at: Attempt, refused: Refused) -> ToolResult:
         """Record a refusal. One that meets an effect that may have happened answers the truth instead: unknown."""
-        row = at.pre.journal if at.pre is not None else None
-        if at.prior_unknown and row is not None:
-            return await self._settle_stale(at, row)
+        if at.stale is not None:
+            return await self._settle(at.stale)
         at.inv.trail.tool_calls += 1
         await self._ledger.refuse(
             inv=at.inv,
@@ -306,34 +267,35 @@ class DefaultToolInvoker:
         )
         return refused.result
 
-    def _replayed(self, at: Attempt, result: ToolResult) -> ToolResult:
-        """An answer from the journal; in the tree like every call (D3), and the same bytes for the model (B4)."""
-        marked = result.model_copy(update={"meta": result.meta.model_copy(update={"replayed": True})})
-        if at.claim is None:
-            at.inv.trail.spans.append(closed_span(at, marked, now=self._clock.now()))
-        return marked
+    def _replayed(self, at: Attempt, answered: Answered) -> ToolResult:
+        """An answer from the journal: in the tree like every call (D3), and the same bytes for the model (B4)."""
+        meta = answered.result.meta.model_copy(update={"replayed": not answered.recorded})
+        result = answered.result.model_copy(update={"meta": meta})
+        if not answered.recorded:
+            at.inv.trail.spans.append(closed_span(at, result, now=self._clock.now()))
+        return result
 
     def _paused(self, at: Attempt) -> None:
         """A call that waits for a person: its span closes ok, and goes with the filing."""
         record = at.decision_record()
-        assert record is not None
-        at.inv.trail.decisions.append(record)
+        if record is not None:
+            at.inv.trail.decisions.append(record)
         at.inv.trail.spans.append(closed_span(at, None, now=self._clock.now()))
 
-    async def _question(self, at: Attempt, answer: Decision) -> ApprovalRequest:
-        assert at.pre is not None and at.digest is not None and at.arguments_text is not None
-        spec = _spec(at)
-        pending = at.pre.approval if at.pre.approval is not None and at.pre.approval.status == "pending" else None
+    async def _question(
+        self, call: Prepared, pre: Preflight, tool: Tool, model: BaseModel, answer: Decision
+    ) -> ApprovalRequest:
+        pending = pre.approval if pre.approval is not None and pre.approval.status == "pending" else None
         shown = None
-        if pending is None and at.tool is not None:
-            shown = await preview_line(at.tool, self._execution.context(at, claim=None, attempt=1), at.model)
+        if pending is None:
+            shown = await preview_line(tool, self._execution.read_context(call), model)
         return ApprovalRequest(
-            organization_id=at.inv.organization_id,
-            run_id=at.inv.run_id,
-            tool=spec.name,
-            contract_hash=spec.contract_hash,
-            digest=at.digest,
-            arguments_text=at.arguments_text,
+            organization_id=call.at.inv.organization_id,
+            run_id=call.at.inv.run_id,
+            tool=call.spec.name,
+            contract_hash=call.spec.contract_hash,
+            digest=call.digest,
+            arguments_text=call.arguments_text,
             shown=shown,
             rule_id=answer.rule_id,
             rule_version=answer.rule_version,
@@ -341,14 +303,68 @@ class DefaultToolInvoker:
             approval_id=pending.id if pending is not None else None,
         )
 
-    def _told(self, span: Span, at: Attempt, result: ToolResult) -> ToolResult:
-        describe(span, at, result)
-        return result
+
+def _arguments(text: str | None, spec: ToolSpec, tool: Tool | None) -> tuple[JsonObject, BaseModel | None]:
+    """One value of the arguments, and the live tool's own view of it (N2)."""
+    try:
+        arguments = parse_arguments(text, spec.input_schema)
+        model = tool.input_model.model_validate_json(canonical(arguments)) if tool is not None else None
+    except InvalidArguments as error:
+        raise Refused(ErrorCode.INVALID_INPUT, detail=str(error)) from error
+    except ValidationError as error:
+        raise Refused(ErrorCode.INVALID_INPUT, detail=_places(error)) from error
+    if spec.batch_argument is not None and spec.max_batch_size is not None:
+        items = arguments.get(spec.batch_argument)
+        if isinstance(items, list) and len(items) > spec.max_batch_size:
+            raise Refused(
+                ErrorCode.BATCH_TOO_LARGE, detail=f"/{spec.batch_argument} takes at most {spec.max_batch_size} items."
+            )
+    return arguments, model
 
 
-def _spec(at: Attempt) -> ToolSpec:
-    assert at.spec is not None
-    return at.spec
+def _run_is_ours(call: Prepared, pre: Preflight) -> None:
+    run_id = call.at.inv.run_id
+    if pre.fence != call.at.inv.fence or not pre.lease_live:
+        raise LeaseLost(f"run {run_id} is led by another worker")
+    if pre.cancelled:
+        raise RunEnded(status="cancelled", code="cancelled", message=f"run {run_id} is being cancelled")
+
+
+def _within_ceilings(call: Prepared, pre: Preflight) -> None:
+    bound = pre.ceilings.max_tool_calls
+    if bound is not None and pre.tool_calls + call.at.inv.trail.tool_calls >= bound:
+        run_id = call.at.inv.run_id
+        raise RunEnded(
+            status="succeeded", code="limit_reached", message=f"run {run_id} has made its {bound} tool calls"
+        )
+
+
+def _live(call: Prepared, pre: Preflight) -> tuple[Tool, BaseModel]:
+    if call.tool is None or call.model is None or not pre.tool_enabled:
+        raise Refused(ErrorCode.TOOL_UNAVAILABLE)
+    if call.tool.spec.contract_hash != call.spec.contract_hash:
+        raise Refused(ErrorCode.TOOL_CHANGED)
+    return call.tool, call.model
+
+
+def _approved(approval: CoveringApproval | None) -> UUID | None:
+    """The approval this call runs under; one whose decider has lost the authority counts for nothing."""
+    if approval is None:
+        return None
+    match approval.status:
+        case "rejected":
+            raise Refused(
+                ErrorCode.REJECTED, said=Said(by="reviewer", text=approval.comment) if approval.comment else None
+            )
+        case "expired":
+            raise Refused(ErrorCode.EXPIRED)
+        case "approved":
+            role = approval.decider_role
+            return approval.id if role is not None and role.holds(Role.APPROVER) else None
+        case "pending" | "cancelled":
+            return None
+        case _ as never:
+            assert_never(never)
 
 
 def _places(error: ValidationError) -> str:
@@ -360,4 +376,3 @@ def _places(error: ValidationError) -> str:
 def _close_names(at: Attempt) -> str | None:
     close = get_close_matches(at.call.tool.lower(), at.inv.tools, n=3, cutoff=0.5)
     return f"Close names: {', '.join(close)}." if close else None
-

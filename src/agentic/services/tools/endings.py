@@ -46,7 +46,13 @@ class Ending(StrEnum):
 
 
 def ending(
-    end: HandlerEnd, cls: IdempotencyClass, *, effect_may_have_left: bool, prior_unknown: bool, repeats: int, time_left: bool
+    end: HandlerEnd,
+    cls: IdempotencyClass,
+    *,
+    effect_may_have_left: bool,
+    prior_unknown: bool,
+    repeats: int,
+    time_left: bool,
 ) -> Ending:
     """The ending of a claimed write or send.
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue
 
 from agentic.contract.canonical import canonical, digest
+from agentic.contract.normal_form import nfc
 from agentic.contract.trust import Trust
 from agentic.contract.values import Value
 
@@ -143,11 +144,11 @@ class ToolSpec(Value):
     @cached_property
     def contract_hash(self) -> str:
         """Digest over every field that policy, the model or the boundary reads."""
-        return digest(self.model_dump(mode="json"))
+        return digest(nfc(self.model_dump(mode="json")))
 
     def contract_text(self) -> str:
         """Canonical JSON of the spec, as it is stored under its hash."""
-        return canonical(self.model_dump(mode="json")).decode()
+        return canonical(nfc(self.model_dump(mode="json"))).decode()
 
     @property
     def journaled(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentic.contract.encoding import encode
+from agentic.contract.json_types import JsonValue
 from agentic.contract.results import ErrorCode, Said, ToolError, ToolResult
 
 Status = Literal["failed", "denied", "unavailable", "uncertain"]
@@ -27,25 +28,51 @@ _O = Outcome
 OUTCOMES: dict[ErrorCode, Outcome] = {
     ErrorCode.DENIED: _O("denied", "Not performed: this call is not allowed. Do not repeat it.", False, "none"),
     ErrorCode.REJECTED: _O("denied", "Not performed: a person rejected this call. Do not repeat it.", False, "none"),
-    ErrorCode.EXPIRED: _O("denied", "Not performed: the approval expired before a person decided. Do not repeat it.", False, "none"),
-    ErrorCode.INVALID_INPUT: _O("failed", "Not performed: the arguments do not fit the tool.", True, "modify_arguments"),
+    ErrorCode.EXPIRED: _O(
+        "denied", "Not performed: the approval expired before a person decided. Do not repeat it.", False, "none"
+    ),
+    ErrorCode.INVALID_INPUT: _O(
+        "failed", "Not performed: the arguments do not fit the tool.", True, "modify_arguments"
+    ),
     ErrorCode.BATCH_TOO_LARGE: _O("failed", "Not performed: too many items in one call.", True, "modify_arguments"),
     ErrorCode.UNKNOWN_TOOL: _O("failed", "Not performed: no tool has this name.", False, "use_another_tool"),
-    ErrorCode.TOOL_UNAVAILABLE: _O("unavailable", "Not performed: this tool is not available.", False, "use_another_tool"),
-    ErrorCode.TOOL_CHANGED: _O("unavailable", "Not performed: this tool changed since the run began.", False, "use_another_tool"),
+    ErrorCode.TOOL_UNAVAILABLE: _O(
+        "unavailable", "Not performed: this tool is not available.", False, "use_another_tool"
+    ),
+    ErrorCode.TOOL_CHANGED: _O(
+        "unavailable", "Not performed: this tool changed since the run began.", False, "use_another_tool"
+    ),
     ErrorCode.CONFLICT: _O("failed", "Not performed: it conflicts with what is already there.", False, "none"),
     ErrorCode.NOT_FOUND: _O("failed", "Nothing was found.", False, "modify_arguments"),
-    ErrorCode.INVALID_OUTPUT: _O("failed", "The tool answered something that cannot be read. Do not repeat it.", False, "none"),
-    ErrorCode.RETRYABLE_UPSTREAM: _O("unavailable", "Not performed: the service behind the tool is busy.", True, "retry_later"),
-    ErrorCode.UNAVAILABLE: _O("unavailable", "Not performed: the service behind the tool cannot do this now.", False, "use_another_tool"),
-    ErrorCode.UPSTREAM_REFUSED: _O("failed", "Not performed: the service behind the tool refused.", False, "modify_arguments"),
+    ErrorCode.INVALID_OUTPUT: _O(
+        "failed", "The tool answered something that cannot be read. Do not repeat it.", False, "none"
+    ),
+    ErrorCode.RETRYABLE_UPSTREAM: _O(
+        "unavailable", "Not performed: the service behind the tool is busy.", True, "retry_later"
+    ),
+    ErrorCode.UNAVAILABLE: _O(
+        "unavailable", "Not performed: the service behind the tool cannot do this now.", False, "use_another_tool"
+    ),
+    ErrorCode.UPSTREAM_REFUSED: _O(
+        "failed", "Not performed: the service behind the tool refused.", False, "modify_arguments"
+    ),
     ErrorCode.TIMEOUT: _O("failed", "The tool did not answer in time.", True, "retry_later"),
-    ErrorCode.OUTCOME_UNKNOWN: _O("uncertain", "The outcome of this call is unknown; it may have happened. Do not repeat it.", False, "none"),
+    ErrorCode.OUTCOME_UNKNOWN: _O(
+        "uncertain", "The outcome of this call is unknown; it may have happened. Do not repeat it.", False, "none"
+    ),
     ErrorCode.BUDGET_EXHAUSTED: _O("denied", "Not performed: the run has used its budget.", False, "none"),
-    ErrorCode.CONNECTION_REQUIRED: _O("unavailable", "Not performed: the account for this tool is not connected.", False, "ask_the_user"),
-    ErrorCode.CONNECTION_EXPIRED: _O("unavailable", "Not performed: the account for this tool must be connected again.", False, "ask_the_user"),
-    ErrorCode.CONNECTION_REVOKED: _O("unavailable", "Not performed: the account for this tool was disconnected.", False, "ask_the_user"),
-    ErrorCode.CONNECTION_AMBIGUOUS: _O("failed", "Not performed: several accounts fit; name one.", True, "modify_arguments"),
+    ErrorCode.CONNECTION_REQUIRED: _O(
+        "unavailable", "Not performed: the account for this tool is not connected.", False, "ask_the_user"
+    ),
+    ErrorCode.CONNECTION_EXPIRED: _O(
+        "unavailable", "Not performed: the account for this tool must be connected again.", False, "ask_the_user"
+    ),
+    ErrorCode.CONNECTION_REVOKED: _O(
+        "unavailable", "Not performed: the account for this tool was disconnected.", False, "ask_the_user"
+    ),
+    ErrorCode.CONNECTION_AMBIGUOUS: _O(
+        "failed", "Not performed: several accounts fit; name one.", True, "modify_arguments"
+    ),
     ErrorCode.CANCELLED: _O("denied", "Not performed: the run is being cancelled.", False, "none"),
     ErrorCode.INTERNAL_ERROR: _O("failed", "Not performed: a fault of the platform.", False, "none"),
 }
@@ -71,21 +98,26 @@ def model_text(tool: str, result: ToolResult) -> str:
 
 
 def _success(tool: str, result: ToolResult) -> str:
-    meta = {
+    meta: dict[str, JsonValue] = {
         name: value
         for name, value in (
             ("count", result.meta.count),
             ("truncated", result.meta.truncated or None),
-            ("unreadable", "Performed, but the answer cannot be read. Do not repeat it." if result.meta.unreadable else None),
+            (
+                "unreadable",
+                "Performed, but the answer cannot be read. Do not repeat it." if result.meta.unreadable else None,
+            ),
         )
         if value is not None
     }
-    data = result.data
+    body: dict[str, JsonValue] = {"ok": True}
     if result.meta.untrusted:
-        body = {"ok": True, "external": {"source": tool, "note": _EXTERNAL, "data": data}}
+        body["external"] = {"source": tool, "note": _EXTERNAL, "data": result.data}
     else:
-        body = {"ok": True, "data": data}
-    return encode({**body, "meta": meta} if meta else body).decode()
+        body["data"] = result.data
+    if meta:
+        body["meta"] = meta
+    return encode(body).decode()
 
 
 def _six_fields(tool: str, error: ToolError) -> str:
@@ -102,4 +134,8 @@ def _six_fields(tool: str, error: ToolError) -> str:
     ).decode()
     if error.said is None:
         return text
-    return text + "\n" + encode({"said_by": error.said.by, "note": _LABELS[error.said.by], "text": error.said.text}).decode()
+    return (
+        text
+        + "\n"
+        + encode({"said_by": error.said.by, "note": _LABELS[error.said.by], "text": error.said.text}).decode()
+    )

@@ -5,7 +5,7 @@ The ledger's statements are fenced: one that matches nothing means somebody else
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
@@ -46,6 +46,19 @@ class JournalRow:
     vendor_key_ttl_s: int | None
     output: bytes | None
     span_id: UUID | None
+
+    def claim(self, key: CallKey, *, tool: str, span_id: UUID) -> "Claim":
+        """This row as the claim of whoever settles it. ``span_id`` stands in when the dead worker's span is not known."""
+        return Claim(
+            key=key,
+            tool=tool,
+            epoch=self.epoch,
+            attempt=self.attempt,
+            repeats=0,
+            lease_expires_at=self.lease_expires_at or self.effect_sent_at or datetime.min.replace(tzinfo=UTC),
+            effect_sent_at=self.effect_sent_at,
+            span_id=self.span_id or span_id,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,11 +143,21 @@ class CallEnd:
 class CallLedger(Protocol):
     """The invoker's window on the database."""
 
-    async def preflight(self, key: CallKey, *, inv: ToolInvocation, tool: str, contract_hash: str, digest: str) -> Preflight | None:
+    async def preflight(
+        self, key: CallKey, *, inv: ToolInvocation, tool: str, contract_hash: str, digest: str
+    ) -> Preflight | None:
         """Read what the decision needs; ``None`` when the run does not exist in this organization."""
         ...
 
-    async def refuse(self, *, inv: ToolInvocation, span: SpanRecord, decision: DecisionRecord | None, proposal_id: UUID | None, code: str) -> None:
+    async def refuse(
+        self,
+        *,
+        inv: ToolInvocation,
+        span: SpanRecord,
+        decision: DecisionRecord | None,
+        proposal_id: UUID | None,
+        code: str,
+    ) -> None:
         """Commit a refused call at once: span, decision, proposal done."""
         ...
 

@@ -6,6 +6,7 @@ most 512 bytes, and its failure never loses the approval.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool
@@ -23,15 +24,23 @@ async def preview_line(tool: Tool, ctx: CallContext, args: object) -> str | None
         async with asyncio.timeout(ctx.remaining_s):
             line = await tool.preview(ctx, args)  # type: ignore[arg-type]
     except Exception as error:  # whatever it is, the approval is filed without the line
-        _log.warning("the preview of %s failed (%s); the approval shows the arguments instead", tool.spec.name, type(error).__name__)
+        _log.warning(
+            "the preview of %s failed (%s); the approval shows the arguments instead",
+            tool.spec.name,
+            type(error).__name__,
+        )
         return None
-    return _normalised(tool.spec.name, redact_text(line, ctx.secrets) if isinstance(line, str) else line)
+    return _normalised(tool.spec.name, line, ctx.secrets)
 
 
-def _normalised(tool: str, line: object) -> str | None:
-    text = " ".join(line.split()) if isinstance(line, str) else ""
+def _normalised(tool: str, line: object, secrets: Sequence[str]) -> str | None:
+    text = " ".join(redact_text(line, secrets).split()) if isinstance(line, str) else ""
     size = len(text.encode("utf-8", "replace"))
     if not text or size > MAX_PREVIEW_BYTES or "\0" in text:
-        _log.warning("the preview of %s is not one line of 1 to %d bytes; the approval shows the arguments instead", tool, MAX_PREVIEW_BYTES)
+        _log.warning(
+            "the preview of %s is not one line of 1 to %d bytes; the approval shows the arguments instead",
+            tool,
+            MAX_PREVIEW_BYTES,
+        )
         return None
     return text

@@ -51,8 +51,12 @@ class ToolRegistry:
         """
         missing = [name for name in names if name not in self._tools]
         if missing:
-            raise ProgramFault(f"no tool is registered under {', '.join(missing)}; register it or take it out of the definition")
-        return [FrozenTool(spec=self._tools[name].spec, mode=self._tools[name].spec.mode) for name in dict.fromkeys(names)]
+            raise ProgramFault(
+                f"no tool is registered under {', '.join(missing)}; register it or take it out of the definition"
+            )
+        return [
+            FrozenTool(spec=self._tools[name].spec, mode=self._tools[name].spec.mode) for name in dict.fromkeys(names)
+        ]
 
 
 def build_registry(tools: Iterable[Tool]) -> ToolRegistry:

@@ -78,7 +78,12 @@ def open_span(at: Attempt) -> SpanRecord:
 
 
 def closed_span(
-    at: Attempt, result: ToolResult | None, *, now: datetime, status: SpanStatus | None = None, raised: Exception | None = None
+    at: Attempt,
+    result: ToolResult | None,
+    *,
+    now: datetime,
+    status: SpanStatus | None = None,
+    raised: Exception | None = None,
 ) -> SpanRecord:
     """The row of a call that ended. ``status`` is derived from the result when not given."""
     code = None

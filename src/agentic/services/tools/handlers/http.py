@@ -177,7 +177,7 @@ class _Gate:
         self.status: int | None = None
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
-        """httpcore awaits this for each of its steps; a header step has started when its bytes are not yet written."""
+        """Httpcore awaits this for each of its steps; a header step has started when its bytes are not yet written."""
         if event not in _FIRST_BYTE_EVENTS or self.opened:
             return
         if self._before_first_byte is not None:

@@ -1,0 +1,246 @@
+"""The real parts of a deployment around a scripted model, in one process, with the database as the truth.
+
+Nothing is stood in for but the model and the events' way to Inngest: ``settle`` does what the nudges would have caused.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+from agentic.bootstrap import App, Platform, open_platform
+from agentic.contract.clock import Clock
+from agentic.contract.events import Event
+from agentic.contract.principal import Principal, Role, RunCeilings
+from agentic.contract.trust import Trust
+from agentic.local.postgres import temporary_postgres
+from agentic.runtime.agent.definition import AgentDefinition
+from agentic.runtime.agent.script import Fail, Turn, Usage
+from agentic.runtime.agent.timings import Timings
+from agentic.services.approvals.models import Approval, Verdict
+from agentic.services.journal.models import UncertainCall
+from agentic.services.runs.models import RunMessage, RunTree
+from agentic.services.tools.declarations import Tool
+from agentic.services.tools.default_invoker import InvokerSettings
+from agentic.services.tools.ports import PolicyPort
+from agentic.storage.migrations import migrate
+
+MODEL = "scripted"
+_MAX_ROUNDS = 100
+SHORT = Timings(lease_s=2, renew_s=0.5, model_retry_s=0.05, fault_retry_s=0.05)
+"""Durations for tests that wait for a lease to run out."""
+
+
+class RecordingBus:
+    """An event bus that keeps what it was given; ``broken`` makes it refuse."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.broken = False
+
+    async def send(self, events: Sequence[Event]) -> None:
+        if self.broken:
+            raise ConnectionError("the bus is broken on purpose")
+        self.events.extend(events)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settled:
+    """Where a run stands when nothing moves by itself any more."""
+
+    state: str
+    answer: str | None
+    partial_reason: str | None
+    error_code: str | None
+    pending: Sequence[Approval]
+    """Questions a person must answer for the run to go on."""
+
+
+@dataclass(kw_only=True)
+class Harness:
+    """A deployment for tests.
+
+    Attributes:
+        platform: the joined objects, for whatever the shortcuts below do not cover.
+        organization_id: the tenant the shortcuts act in.
+        user_id: a person of the role admin there; starts runs and decides.
+    """
+
+    platform: Platform
+    database_url: str
+    bus: RecordingBus
+    agent: AgentDefinition
+    organization_id: UUID = field(default_factory=uuid4)
+    user_id: UUID = field(default_factory=uuid4)
+
+    async def start(
+        self, text: str = "Go.", *, agent: AgentDefinition | None = None, request_key: str | None = None
+    ) -> UUID:
+        """Start a run; nothing of it has run when this returns."""
+        started = await self.platform.runs.start(
+            agent or self.agent,
+            text,
+            principal=Principal(organization_id=self.organization_id, user_id=self.user_id),
+            request_key=request_key or str(uuid4()),
+        )
+        return started.run_id
+
+    async def advance(self, run_id: UUID) -> str:
+        """Lead the run for one segment; what became of it."""
+        return (await self.platform.leader.advance(self.organization_id, run_id)).state
+
+    async def settle(self, run_id: UUID, *, timeout_s: float = 30) -> Settled:
+        """Lead the run until it ends or waits for a person, sleeping to its due time as the durable function does.
+
+        Raises:
+            TimeoutError: it still moves after ``timeout_s`` seconds.
+        """
+        async with asyncio.timeout(timeout_s):
+            for _ in range(_MAX_ROUNDS):
+                advanced = await self.platform.leader.advance(self.organization_id, run_id)
+                tree = await self.tree(run_id)
+                if tree.run["state"] in ("succeeded", "failed", "cancelled"):
+                    return await self._settled(tree)
+                if tree.run["state"] == "parked" and advanced.state in ("idle", "parked"):
+                    return await self._settled(tree)
+                await self._until(advanced.due_at)
+        raise TimeoutError(f"run {run_id} still moves after {_MAX_ROUNDS} segments")
+
+    async def decide(
+        self, run_id: UUID, verdict: Literal["approved", "rejected"] = "approved", *, comment: str | None = None
+    ) -> list[Approval]:
+        """Answer every open question of the run."""
+        pending = await self.platform.approvals.find(self.organization_id, run_id=run_id, status="pending")
+        return [
+            await self.platform.approvals.decide(
+                self.organization_id, approval.id, user_id=self.user_id, verdict=Verdict(verdict), comment=comment
+            )
+            for approval in reversed(pending)
+        ]
+
+    async def tree(self, run_id: UUID) -> RunTree:
+        """Everything the run can say about itself."""
+        return await self.platform.runs.tree(self.organization_id, run_id)
+
+    async def calls(self, run_id: UUID, tool: str | None = None) -> list[Mapping[str, Any]]:
+        """The tool spans of the run, in order; of one tool when asked."""
+        tree = await self.tree(run_id)
+        return [span for span in tree.spans if span["kind"] == "tool" and tool in (None, span["name"])]
+
+    async def messages(self, run_id: UUID) -> list[tuple[str, str]]:
+        """Role and text of the stored messages, in order."""
+        rows = await self.platform.database.all(
+            "select message_id, role, body, trust::text as trust from agent.run_messages where run_id = %(run_id)s order by seq",
+            {"run_id": run_id},
+        )
+        stored = [
+            RunMessage(id=row["message_id"], role=row["role"], body=row["body"], trust=Trust(row["trust"]))
+            for row in rows
+        ]
+        return [(message.role, self.platform.loop.text_of(message)) for message in stored]
+
+    async def uncertain(self, run_id: UUID | None = None) -> Sequence[UncertainCall]:
+        """Calls whose outcome nobody knows."""
+        return await self.platform.journal.list_uncertain(self.organization_id, run_id=run_id)
+
+    async def _settled(self, tree: RunTree) -> Settled:
+        run = tree.run
+        pending = await self.platform.approvals.find(self.organization_id, run_id=run["id"], status="pending")
+        return Settled(
+            state=run["state"],
+            answer=run["answer"],
+            partial_reason=run["partial_reason"],
+            error_code=run["error_code"],
+            pending=pending,
+        )
+
+    async def _until(self, due_at: datetime | None) -> None:
+        if due_at is None:
+            await asyncio.sleep(0.02)  # led elsewhere, or released to be taken at once
+            return
+        row = await self.platform.database.one(
+            "select greatest(0, extract(epoch from %(due)s - clock_timestamp()))::float as wait_s", {"due": due_at}
+        )
+        await asyncio.sleep(row["wait_s"] + 0.01 if row is not None else 0.02)
+
+
+@asynccontextmanager
+async def harness(
+    *,
+    tools: Sequence[Tool],
+    script: Sequence[Turn] | Callable[[], object],
+    database_url: str | None = None,
+    reword: bool = False,
+    failures: Mapping[int, Fail] | None = None,
+    usage: Usage | None = None,
+    instructions: str = "Do what the user asks.",
+    ceilings: RunCeilings | None = None,
+    timings: Timings = SHORT,
+    claim_grace_s: float = 1.0,
+    clock: Clock | None = None,
+    policy: PolicyPort | None = None,
+    environment: Literal["live", "frozen"] = "live",
+) -> AsyncIterator[Harness]:
+    """A deployment of these tools around a scripted model, on a database of its own.
+
+    Args:
+        tools: declarations under test.
+        script: the model's turns, or a factory of a model object of your own.
+        database_url: a migrated database; ``None`` starts a temporary embedded server and migrates it.
+        reword: the model words its rewordable arguments anew and renews its call ids whenever it is asked again.
+        failures: requests to the model that fail, by number from 0.
+        timings: durations of leases and waits; short by default.
+        claim_grace_s: how long a claim outlives its call's timeout.
+
+    Raises:
+        RegistryError: naming every fault of the declarations.
+    """
+    async with AsyncExitStack() as stack:
+        if database_url is None:
+            database_url = await asyncio.to_thread(stack.enter_context, temporary_postgres())
+            await migrate(database_url)
+        app = App(tools=tools, models={MODEL: _model(script, reword=reword, failures=failures, usage=usage)})
+        bus = RecordingBus()
+        platform = await stack.enter_async_context(
+            open_platform(
+                app,
+                database_url,
+                bus=bus,
+                clock=clock,
+                timings=timings,
+                invoker_settings=InvokerSettings(claim_grace_s=claim_grace_s),
+                policy=policy,
+                environment=environment,
+            )
+        )
+        agent = AgentDefinition(
+            name="tested",
+            instructions=instructions,
+            model=MODEL,
+            tools=tuple(tool.spec.name for tool in tools),
+            ceilings=ceilings or RunCeilings(),
+        )
+        made = Harness(platform=platform, database_url=database_url, bus=bus, agent=agent)
+        await platform.approval_store.put_member(made.organization_id, made.user_id, Role.ADMIN)
+        yield made
+
+
+def _model(
+    script: Sequence[Turn] | Callable[[], object],
+    *,
+    reword: bool,
+    failures: Mapping[int, Fail] | None,
+    usage: Usage | None,
+) -> Callable[[], object]:
+    if callable(script):
+        return script
+
+    def make() -> object:
+        from agentic.runtime.agent.agno.scripted import ScriptedModel  # the framework is imported when a run needs it
+
+        return ScriptedModel(script=script, reword=reword, failures=failures or {}, usage=usage or Usage())
+
+    return make
