@@ -122,9 +122,10 @@ class FunctionEngine:
         try:
             async with httpx.AsyncClient(timeout=_SYNC_TIMEOUT_S, trust_env=False) as http:
                 response = await http.put(app_url)
-            body = response.json()
         except httpx.HTTPError as error:
             raise AppUnreachable(app_url=app_url, reason=str(error) or type(error).__name__) from error
+        try:
+            body = response.json()
         except ValueError as error:
             raise AppUnreachable(app_url=app_url, reason=f"it answered {response.status_code}, not JSON") from error
         # The SDK answers 200 even when the registration was refused; only the body tells.

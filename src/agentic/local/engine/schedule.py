@@ -78,8 +78,7 @@ async def _fire(transaction: Transaction, cron: dict[str, Any]) -> None:
 
 
 async def _call(transaction: Transaction, job_id: int) -> Call:
-    row = await transaction.one("call_of_job", id=job_id)
-    assert row is not None, "a job that was just leased is gone"
+    (row,) = await transaction.all("call_of_job", id=job_id)  # one writer at a time: it cannot have gone
     memos = await transaction.all("steps_of_run", run_id=row["run_id"])
     return Call(
         job_id=row["id"],

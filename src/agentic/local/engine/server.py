@@ -41,7 +41,7 @@ def build_app(*, store: Store, wake: Callable[[], None], registered: Callable[[s
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS)
 
     @app.post("/e/{key}")
-    async def send_events(key: str, request: Request) -> JSONResponse:
+    async def send_events(request: Request) -> JSONResponse:
         try:
             body = await _json(request)
             async with store.transaction() as transaction:
@@ -68,7 +68,7 @@ def build_app(*, store: Store, wake: Callable[[], None], registered: Callable[[s
     @app.exception_handler(psycopg.OperationalError)
     @app.exception_handler(psycopg.InterfaceError)
     @app.exception_handler(PoolTimeout)
-    async def database_away(request: Request, error: Exception) -> JSONResponse:
+    async def database_away(_: Request, error: Exception) -> JSONResponse:
         # 5xx, so that the SDK sends its events again.
         answer = {"ids": [], "status": 503, "error": f"the engine's database does not answer: {error}"}
         return JSONResponse(answer, status_code=503)
@@ -122,7 +122,7 @@ async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name="engine-http")
     try:
-        while not server.started and not task.done():
+        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.002)
         yield
     finally:

@@ -80,7 +80,7 @@ async def _reported(transaction: Transaction, call: Call, answer: Reported, *, a
     if state is not None and state["done"] > MAX_STEPS:
         error = {"name": "TooManySteps", "message": f"a run has at most {MAX_STEPS} steps", "stack": None}
         await fail_run(transaction, call.run_id, error, retriable=False)
-    elif state is not None and state["open"] == 0 and not news:
+    elif state is not None and state["open"] == 0 and not news and not again:
         # Calling again would bring the same answer for ever.
         error = {"name": "NothingNew", "message": "the app reported only steps that are finished", "stack": None}
         await fail_run(transaction, call.run_id, error, retriable=False)

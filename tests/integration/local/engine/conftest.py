@@ -1,16 +1,11 @@
-"""Fixtures of the engine's tests, and their neighbouring modules on the import path."""
+"""Fixtures of the engine's tests."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from engine_bench import Bench
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -84,6 +85,14 @@ class Bench:
     async def send(self, name: str, data: dict[str, Any] | None = None, *, event_id: str = "") -> list[str]:
         return await self.client.send(inngest.Event(name=name, data=data or {}, id=event_id))
 
+    @contextlib.asynccontextmanager
+    async def passing(self) -> AsyncIterator[Bench]:
+        """The same bench, for apps that are gone after the block."""
+        async with contextlib.AsyncExitStack() as stack:
+            other = copy.copy(self)
+            other._stack = stack
+            yield other
+
     def jump(self, seconds: float) -> None:
         """Move the engine's clock forward."""
         self.clock.jump(seconds)
@@ -92,7 +101,7 @@ class Bench:
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
         """Wait until a condition holds, or fail."""
         async with asyncio.timeout(WAIT_S):
-            while not await holds():
+            while not await holds():  # noqa: ASYNC110 - the condition lies in the database or in another process
                 await asyncio.sleep(0.01)
 
     async def run_of(self, function_id: str, status: str = "completed") -> RunView:
@@ -101,6 +110,8 @@ class Bench:
 
         async def reached() -> bool:
             found[:] = (await self.engine.runs(function_id))[-1:]
+            if found and found[0].status not in ("running", status):
+                raise AssertionError(f"{function_id} is {found[0].status}: {found[0].result}")
             return bool(found) and found[0].status == status
 
         await self.until(reached)

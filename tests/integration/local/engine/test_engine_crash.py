@@ -108,41 +108,45 @@ async def test_a_run_goes_on_after_its_engine_was_killed_in_mid_call(bench: Benc
 
 async def test_a_step_whose_app_was_killed_runs_again_in_the_next_one(bench: Bench, tmp_path: Path) -> None:
     story = Story(bench, tmp_path)
-    async with story.app() as (process, url):
-        await bench.engine.sync(url)
+    async with story.app() as (first, first_url), story.app() as (_, next_url):
+        await bench.engine.sync(first_url)
         await bench.send("told")
         await story.until_noted("two attempt 0")
-        await _kill(process)
-    story.gate.touch()
-    async with story.app() as (_, url):
-        await bench.engine.sync(url)
+        await _kill(first)
+        story.gate.touch()
+        await _tried_in_vain(bench, attempt=1, times=1)
+        await bench.engine.sync(next_url)
         assert (await bench.run_of("story-told")).result == "told"
     # The call that died is an attempt; looking for an app that is not there is none.
     assert story.lines() == ["one attempt 0", "two attempt 0", "two attempt 1", "three attempt 0"]
 
 
-async def test_an_app_that_is_away_costs_no_attempt_and_may_come_back_elsewhere(bench: Bench, tmp_path: Path) -> None:
-    story = Story(bench, tmp_path)
-    async with story.app() as (_, url):
-        await bench.engine.sync(url)
+async def test_an_app_that_is_away_costs_no_attempt_and_may_come_back_elsewhere(bench: Bench) -> None:
+    attempts: list[int] = []
+
+    @bench.client.create_function(fn_id="naps", retries=0, trigger=inngest.TriggerEvent(event="naps"))
+    async def naps(ctx: inngest.Context) -> str:
+        await ctx.step.sleep("nap", 3_600_000)
+        attempts.append(ctx.attempt)
+        return "rested"
+
+    async with bench.passing() as passing:
+        await passing.serve(naps)
         await bench.send("naps")
-        await bench.waiting("story-naps", "nap")
+        await bench.waiting("shop-naps", "nap")
     bench.jump(3601)
     await _tried_in_vain(bench, attempt=0, times=3)
-    async with story.app() as (_, url):
-        await bench.engine.sync(url)
-        assert (await bench.run_of("story-naps")).result == "rested"
-    assert story.lines() == ["awake attempt 0"]  # it has no retries: one attempt was all it had
+    await bench.serve(naps)
+    assert (await bench.run_of("shop-naps")).result == "rested"
+    assert attempts == [0]  # it has no retries: one attempt was all it had
 
 
 async def test_an_app_that_stays_away_too_long_fails_its_runs(bench: Bench) -> None:
     @bench.client.create_function(fn_id="lost", retries=1, trigger=inngest.TriggerEvent(event="lost"))
     async def lost(ctx: inngest.Context) -> None: ...
 
-    async with contextlib.AsyncExitStack() as short:
-        elsewhere = Bench(dsn=bench.dsn, stack=short)
-        elsewhere.engine, elsewhere.client = bench.engine, bench.client
-        await elsewhere.serve(lost)
+    async with bench.passing() as passing:
+        await passing.serve(lost)
     await bench.send("lost")
     for attempt in (0, 1):
         await _tried_in_vain(bench, attempt=attempt, times=1)
