@@ -77,19 +77,16 @@ class Advance:
         if led is None:
             return Advanced(state="idle")
         stop = SegmentStop()
-        task: asyncio.Task[object] = asyncio.create_task(self._lead(led, stop))
-        async with kept(
-            led.lease, store=self._store, stop=stop, timings=self._timings, clock=self._clock, segment=task
-        ):
+        task = asyncio.create_task(self._lead(led, stop))
+        async with kept(led.lease, store=self._store, stop=stop, timings=self._timings, clock=self._clock, segment=task):
             try:
-                advanced = await task
+                return await task
             except asyncio.CancelledError:
-                if stop.abort is None or stop.abort.kind != "lease_lost":
-                    task.cancel()
-                    raise
-                return Advanced(state="lost")
-        assert isinstance(advanced, Advanced)
-        return advanced
+                if stop.abort is not None and stop.abort.kind == "lease_lost":
+                    return Advanced(state="lost")
+                task.cancel()
+                await asyncio.wait({task})  # an answer in flight is stored before the lease is let go
+                raise
 
     async def _lead(self, led: LedRun, stop: SegmentStop) -> Advanced:
         segment = await self._open(led, stop)

@@ -6,6 +6,7 @@ If the lease is lost, or cannot be renewed before it runs out, the segment is st
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from agentic.contract.clock import Clock
 from agentic.contract.errors import StorageUnavailable
@@ -17,7 +18,7 @@ from agentic.services.runs.ports import RunStore
 
 @asynccontextmanager
 async def kept(
-    lease: Lease, *, store: RunStore, stop: SegmentStop, timings: Timings, clock: Clock, segment: asyncio.Task[object]
+    lease: Lease, *, store: RunStore, stop: SegmentStop, timings: Timings, clock: Clock, segment: asyncio.Task[Any]
 ) -> AsyncIterator[None]:
     """Renew the lease until the block ends; on loss record the stop and cancel the segment's task."""
     keeper = asyncio.create_task(_keep(lease, store=store, stop=stop, timings=timings, clock=clock, segment=segment))
@@ -29,7 +30,7 @@ async def kept(
 
 
 async def _keep(
-    lease: Lease, *, store: RunStore, stop: SegmentStop, timings: Timings, clock: Clock, segment: asyncio.Task[object]
+    lease: Lease, *, store: RunStore, stop: SegmentStop, timings: Timings, clock: Clock, segment: asyncio.Task[Any]
 ) -> None:
     ends_at = clock.monotonic() + timings.lease_s
     wait_s = timings.renew_s
