@@ -5,13 +5,13 @@ Pure: bytes and headers in, one of a closed set of answers out. What each does t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from agentic.local.engine.moments import parse_retry_after
+from agentic.local.engine.wire_json import loads
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +81,7 @@ def read_answer(*, status: int, headers: Mapping[str, str], content: bytes, now:
     if "x-inngest-sdk" not in headers:
         return Unreached(reason=f"what listens there is not an Inngest app (it answered {status})")
     try:
-        body = json.loads(content) if content else None
+        body = loads(content) if content else None
         version = int(headers.get("x-inngest-req-version") or 0) or None
         if status == 206:
             steps = tuple(_step(entry) for entry in body or ())

@@ -72,6 +72,8 @@ class Dispatcher:
 
     async def stop(self, *, grace_s: float) -> None:
         """Take no more work, let calls in flight end for `grace_s` seconds, hand back what is left."""
+        if not self._loops:
+            return
         work, leases, pruning = self._loops
         await _end({work, pruning})
         if self._calls:
@@ -161,4 +163,4 @@ async def _end(tasks: set[asyncio.Task[None]]) -> None:
     while tasks:
         for task in tasks:
             task.cancel()
-        _, tasks = await asyncio.wait(tasks, timeout=1.0)
+        _, tasks = await asyncio.wait(tasks, timeout=0.05)

@@ -132,10 +132,13 @@ class FunctionEngine:
         if isinstance(body, dict) and body.get("ok") is True:
             if not self._registrations:
                 raise RegisteredElsewhere(app_url=app_url, engine_url=self.url)
-        elif isinstance(body, dict) and (body.get("error") or body.get("message")):
-            raise RegistrationRefused(str(body.get("error") or body.get("message")))
-        else:
+            return
+        said = str(body.get("error") or body.get("message") or "") if isinstance(body, dict) else ""
+        if said.startswith("Failed request to") and self.url not in said:
+            raise RegisteredElsewhere(app_url=app_url, engine_url=self.url)
+        if not said or "x-inngest-sdk" not in response.headers:
             raise AppUnreachable(app_url=app_url, reason=f"it answered {response.status_code} {str(body)[:80]}")
+        raise RegistrationRefused(said)
 
     async def stop(self, *, grace_s: float = 10.0) -> None:
         """Let calls in flight end for up to `grace_s` seconds, then stop; the next engine goes on with what is left."""

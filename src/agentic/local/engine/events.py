@@ -53,6 +53,8 @@ def read_events(body: Any, *, transaction: Transaction, seed: str | None) -> lis
             raise BadEvent(f"the data of event {index} is not an object")
         if not isinstance(event_id or "", str) or not isinstance(ts or 0, int):
             raise BadEvent(f"the id of event {index} must be text and its ts whole milliseconds")
+        if "\0" in f"{name}{event_id or ''}":
+            raise BadEvent(f"the name or id of event {index} holds a zero byte")
         event_id = event_id or seeded_ulid(seed, index) or new_ulid(transaction.now)
         complete.append(make_event(transaction, name=name, data=data or {}, event_id=event_id, ts=ts, v=event.get("v")))
     return complete

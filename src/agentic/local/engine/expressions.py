@@ -8,6 +8,8 @@ function registers, never guessed at. Anything richer is the real server's job.
 from __future__ import annotations
 
 import functools
+import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,6 +23,7 @@ _TOKEN = re.compile(
     r"""\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
     r"""|(?P<name>[A-Za-z_]\w*)|(?P<sign>&&|\|\||==|!=|<=|>=|[-<>!+().\[\]]))"""
 )
+_log = logging.getLogger(__name__)
 _QUOTES = re.compile("['\"]")
 _LITERALS: Mapping[str, object] = {"true": True, "false": False, "null": None}
 
@@ -46,7 +49,7 @@ def matches(expression: str, scope: Scope) -> bool:
 
 
 def key_of(expression: str, scope: Scope) -> str:
-    """The value of a key expression as text; an absent path counts as null, so all such events share one key.
+    """The value of a key expression as JSON; an absent path counts as null, so all such events share one key.
 
     Raises:
         ExpressionError: the text cannot be read.
@@ -55,7 +58,7 @@ def key_of(expression: str, scope: Scope) -> str:
         value = parse(expression)(scope)
     except _Absent:
         value = None
-    return value if isinstance(value, str) else repr(value)
+    return json.dumps(value, sort_keys=True)
 
 
 @functools.lru_cache(maxsize=512)
@@ -232,6 +235,7 @@ def _comparison(sign: str, left: Evaluator, right: Evaluator) -> Evaluator:
         if sign in ("==", "!="):
             if "async" in scope and _QUOTES.search(f"{first}{second}"):
                 # The real server never matches a value that holds a quote; matching it here would hide that.
+                _log.warning("a value that holds a quote never matches; compare ids: %.80s and %.80s", first, second)
                 raise _Absent
             same = _comparable(first, second) and bool(first == second)
             return same if sign == "==" else not same

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -25,6 +24,7 @@ from agentic.local.engine.errors import EngineError, PortUnavailable
 from agentic.local.engine.events import BadEvent, read_events, take_in
 from agentic.local.engine.register import register
 from agentic.local.engine.store import Store
+from agentic.local.engine.wire_json import loads
 
 _HOSTS = ["127.0.0.1", "localhost"]
 
@@ -84,7 +84,7 @@ async def _json(request: Request) -> Any:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise BadEvent("the request is not application/json")
     try:
-        return json.loads(await request.body())
+        return loads(await request.body())
     except ValueError as wrong:
         raise BadEvent(f"the request is not JSON ({wrong})") from wrong
 

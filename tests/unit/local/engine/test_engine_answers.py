@@ -50,7 +50,9 @@ def test_no_retry_is_kept() -> None:
     assert not answer.retriable
 
 
-@pytest.mark.parametrize(("status", "body"), [(206, []), (206, "x"), (206, [{"op": "Sleep"}]), (418, None), (500, 7)])
+@pytest.mark.parametrize(
+    ("status", "body"), [(206, []), (206, "x"), (206, [{"op": "Sleep"}]), (418, None), (500, 7), (200, float("nan"))]
+)
 def test_nonsense_from_an_app_is_a_failed_call(status: int, body: object) -> None:
     answer = _read(status, body)
     assert isinstance(answer, Raised)
