@@ -1,0 +1,75 @@
+# One command per check, the same for people and for CI. Every target makes the environment that it needs in .venv.
+#
+#   make demo  [DEMO_ARGS="--yes --json"]   the whole story on this machine
+#   make test  [TEST_ARGS="-k approval"]    all tests
+#   make check                              what CI runs: format-check lint types contracts test
+#   make format                             rewrites the sources
+#   make bench [BENCH_ARGS=…]               the measured figures
+#   make docs                               regenerates docs/guarantees.md from the promises and the tests
+#   make lock                               compiles requirements/*.txt from pyproject.toml; needs uv
+#   make clean                              removes .venv and every cache; the demo's data stays
+
+PYTHON ?= python3
+UV ?= uv
+WORKERS ?= 2
+DEMO_ARGS ?=
+TEST_ARGS ?=
+BENCH_ARGS ?=
+
+BIN := .venv/bin
+SOURCES := src tests scripts
+# Folders of tests whose helper modules are imported by plain name; each is checked as a program of its own, because
+# one run cannot hold two modules called conftest.
+HELPED_TESTS := tests/contract/agno tests/unit/runtime/agent/agno tests/integration/local/engine
+
+# Versions and hashes for every platform and Python at once, and nothing about where they came from. The dev lock is
+# compiled under the runtime lock, so that one environment serves both.
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+.PHONY: demo test check format format-check lint types contracts bench docs lock clean runtime dev
+.DEFAULT_GOAL := check
+
+runtime dev:
+	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here. Install Python 3.11 or later, or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) scripts/environment.py $@
+
+demo: runtime
+	@$(BIN)/agentic demo $(DEMO_ARGS)
+
+test: dev
+	@$(BIN)/python -m pytest -n $(WORKERS) $(TEST_ARGS)
+
+check: format-check lint types contracts test
+
+format: dev
+	@$(BIN)/ruff check --fix-only --quiet $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
+
+format-check: dev
+	@$(BIN)/ruff format --check $(SOURCES)
+
+lint: dev
+	@$(BIN)/ruff check $(SOURCES)
+
+types: dev
+	@$(BIN)/mypy $(HELPED_TESTS:%=--exclude %)
+	@for folder in $(HELPED_TESTS); do MYPYPATH=$$folder $(BIN)/mypy $$folder || exit 1; done
+
+contracts: dev
+	@$(BIN)/lint-imports
+
+bench: dev
+	@$(BIN)/agentic bench $(BENCH_ARGS)
+
+docs: dev
+	@$(BIN)/python scripts/guarantees.py --write
+
+lock:
+	@command -v $(UV) >/dev/null || { echo "Locking needs uv (https://docs.astral.sh/uv); name it with make lock UV=/path/to/uv" >&2; exit 1; }
+	$(COMPILE) --extra openai --extra anthropic --extra google --group build pyproject.toml --output-file requirements/runtime.txt
+	$(COMPILE) --all-extras --group dev --constraint requirements/runtime.txt pyproject.toml --output-file requirements/dev.txt
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
