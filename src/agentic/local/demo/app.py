@@ -1,0 +1,34 @@
+"""The demo's app, as its processes open it: the API's for the contracts, the workers' to run them."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from agentic.bootstrap import App
+from agentic.local.demo.agent import definition
+from agentic.local.demo.crm_tools import crm_tools
+from agentic.local.demo.email_tool import email_tool
+from agentic.local.demo.rehearsal import REHEARSAL, rehearsal
+from agentic.local.demo.settings import DemoSettings
+from agentic.local.home import DATABASE_URL
+from agentic.storage.pool import Pool, open_pool
+
+IMPORT_PATH = "agentic.local.demo.app:worker_app"
+
+
+def demo_app(pool: Pool, settings: DemoSettings) -> App:
+    """The app over a database that has the CRM's tables."""
+    email = email_tool(settings.mail, vendor_key=settings.vendor_key, timeout_s=settings.email_timeout_s)
+    return App(
+        tools=(*crm_tools(pool), email),
+        agents=(definition(settings.model),),
+        models={REHEARSAL: lambda: rehearsal(settings.target)},
+    )
+
+
+@asynccontextmanager
+async def worker_app() -> AsyncIterator[App]:
+    """The app of a worker, from the environment it was started with."""
+    settings = DemoSettings.from_environment()
+    async with open_pool(os.environ[DATABASE_URL], max_size=2) as pool:
+        yield demo_app(pool, settings)

@@ -1,0 +1,27 @@
+"""What a person may choose about the demo."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentic.local.home import DEFAULT_FOLDER
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DemoOptions:
+    """The options of ``agentic demo``.
+
+    Attributes:
+        yes: answer the approval with yes instead of asking.
+        json: end with one JSON object as the last line of standard output.
+        crash: kill the worker right after the mail provider accepted the email.
+        vendor_key: give ``email.send`` the provider's idempotency key; ``False`` shows a tool without one.
+        csv: the person's own CRM export; ``None`` takes the one that ships with the package.
+        folder: where the database, the mailbox and the logs are kept.
+    """
+
+    yes: bool = False
+    json: bool = False
+    crash: bool = False
+    vendor_key: bool = True
+    csv: Path | None = None
+    folder: Path = DEFAULT_FOLDER

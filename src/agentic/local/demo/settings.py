@@ -1,0 +1,63 @@
+"""What the demo's processes must agree on, handed to workers through their environment: never the command line, it holds a key."""
+
+import os
+from typing import Self
+
+from pydantic import ValidationError
+
+from agentic.contract.errors import ProgramFault
+from agentic.contract.values import Value
+
+VARIABLE = "AGENTIC_DEMO_SETTINGS"
+EMAIL_TIMEOUT_S = 20.0
+
+
+class Target(Value):
+    """The person the story is about, picked from the contacts."""
+
+    name: str
+    email: str
+    company: str
+    domain: str
+
+
+class MailAccount(Value):
+    """The mailbox that emails are sent from."""
+
+    url: str
+    """Origin of the provider, such as ``http://127.0.0.1:40123``."""
+    key: str
+    grant: str
+
+
+class DemoSettings(Value):
+    """Settings of one demo.
+
+    Attributes:
+        model: a model string, or the name of the rehearsal.
+        mail: where emails go.
+        vendor_key: whether ``email.send`` uses the provider's idempotency key.
+        email_timeout_s: how long one send may take.
+        target: whom the story is about.
+    """
+
+    model: str
+    mail: MailAccount
+    vendor_key: bool
+    email_timeout_s: float
+    target: Target
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """The settings this process was started with.
+
+        Raises:
+            ProgramFault: there are none, or they cannot be read.
+        """
+        try:
+            return cls.model_validate_json(os.environ[VARIABLE])
+        except KeyError:
+            raise ProgramFault(f"{VARIABLE} is not set; 'agentic demo' sets it for the workers it starts") from None
+        except ValidationError as error:
+            fields = ", ".join(".".join(str(part) for part in fault["loc"]) for fault in error.errors())
+            raise ProgramFault(f"{VARIABLE} cannot be read ({fields}); let 'agentic demo' set it") from None

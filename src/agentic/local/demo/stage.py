@@ -1,0 +1,213 @@
+"""Everything the demo runs on, started in order and stopped in the reverse order, whatever happens in between."""
+
+import functools
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid5
+
+import httpx
+
+from agentic.api.app import create_api
+from agentic.api.auth import JwtAuthenticator
+from agentic.api.ports import ApiPorts
+from agentic.bootstrap import Platform, open_platform
+from agentic.contract.principal import Role
+from agentic.functions.bus import InngestBus
+from agentic.functions.serve import function_client
+from agentic.local.demo import crash, crm
+from agentic.local.demo.app import IMPORT_PATH, demo_app
+from agentic.local.demo.email_tool import RUN_ID
+from agentic.local.demo.functions_server import DEV, NamedServer
+from agentic.local.demo.only_one import only_demo
+from agentic.local.demo.options import DemoOptions
+from agentic.local.demo.person import Person
+from agentic.local.demo.screen import Screen
+from agentic.local.demo.settings import EMAIL_TIMEOUT_S, VARIABLE, DemoSettings, MailAccount, Target
+from agentic.local.engine import FunctionEngine
+from agentic.local.engine.server import bind, serving
+from agentic.local.home import Home
+from agentic.local.providers.mail import MailServer, MailStore
+from agentic.local.worker import WorkerProcess, WorkerSettings
+from agentic.runtime.agent.timings import Timings
+from agentic.services.tools.default_invoker import InvokerSettings
+from agentic.storage.migrations import migrate
+from agentic.storage.pool import open_pool
+
+HOST = "127.0.0.1"
+ENGINE_GRACE_S = 2.0
+MAILBOX_FILE = "mailbox.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Casting:
+    """What is decided before anything starts.
+
+    Attributes:
+        model: the model string, or the rehearsal's name.
+        report: the contacts, read.
+        target: whom the story is about.
+        named: the person's own function server, if the environment names one.
+    """
+
+    model: str
+    report: crm.ImportReport
+    target: Target
+    named: NamedServer | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """A running platform with its surroundings.
+
+    Attributes:
+        requester: the person who asks for the work.
+        approver: another person, who may decide.
+        killer: kills a worker when told whom; idle without ``--crash``.
+    """
+
+    platform: Platform
+    requester: Person
+    approver: Person
+    killer: crash.Killer
+    logs: Path
+    _mail: MailAccount
+    _database_url: str
+    _worker_settings: WorkerSettings
+    _worker_environment: dict[str, str]
+
+    async def worker(self, name: str) -> WorkerProcess:
+        """Start a worker process and wait until the function server calls it.
+
+        Raises:
+            WorkerFailed: it does not start.
+        """
+        return await WorkerProcess.start(
+            IMPORT_PATH,
+            name=name,
+            database_url=self._database_url,
+            settings=self._worker_settings,
+            log=self.logs / f"{name.replace(' ', '-')}.log",
+            environment=self._worker_environment,
+        )
+
+    async def emails(self, run_id: UUID) -> list[dict[str, Any]]:
+        """The emails of a run, as the provider's API lists them."""
+        async with httpx.AsyncClient(base_url=self._mail.url, trust_env=False) as http:
+            response = await http.get(
+                f"/v3/grants/{self._mail.grant}/messages",
+                params={"metadata_pair": f"{RUN_ID}:{run_id}"},
+                headers={"authorization": f"Bearer {self._mail.key}"},
+            )
+        data: list[dict[str, Any]] = response.raise_for_status().json()["data"]
+        return data
+
+
+@asynccontextmanager
+async def set_stage(
+    database_url: str, home: Home, options: DemoOptions, casting: Casting, screen: Screen
+) -> AsyncIterator[Stage]:
+    """Everything but the workers, until the block ends.
+
+    Raises:
+        AgenticError: one of many, each a sentence with its remedy; nothing is left running.
+    """
+    who = home.identity()
+    app_id = f"agentic-demo-{who.organization_id.hex[:12]}"
+    killer = crash.Killer()
+    async with AsyncExitStack() as open_:
+        await open_.enter_async_context(only_demo(database_url))
+        applied = await migrate(database_url)
+        screen.done("Database", f"{len(applied)} migrations applied" if applied else "up to date")
+        pool = await open_.enter_async_context(open_pool(database_url, max_size=2))
+        await crm.ensure_schema(pool)
+        await crm.replace_contacts(pool, who.organization_id, casting.report)
+        screen.done("Contacts", _imported(casting.report))
+
+        server_url, environment = None, {}
+        if casting.named is None:
+            engine = FunctionEngine(dsn=database_url)
+            await engine.start()
+            open_.push_async_callback(functools.partial(engine.stop, grace_s=ENGINE_GRACE_S))
+            server_url = engine.url
+            environment = {DEV: engine.url}
+        screen.done("Functions", casting.named.url if casting.named else f"embedded engine at {server_url}")
+
+        store = MailStore(path=home.folder / MAILBOX_FILE, on_accepted=killer.accepted if options.crash else None)
+        grant = str(uuid5(who.organization_id, "mailbox"))
+        key = secrets.token_urlsafe(24)
+        mail_server = await open_.enter_async_context(MailServer(store=store, api_key=key, grant_id=grant))
+        mail = MailAccount(url=mail_server.url, key=key, grant=grant)
+        screen.done("Mail provider", f"stand-in at {mail.url}; nothing leaves this machine")
+
+        settings = DemoSettings(
+            model=casting.model,
+            mail=mail,
+            vendor_key=options.vendor_key,
+            email_timeout_s=crash.EMAIL_TIMEOUT_S if options.crash else EMAIL_TIMEOUT_S,
+            target=casting.target,
+        )
+        worker_settings = WorkerSettings(
+            app_id=app_id,
+            timings=crash.TIMINGS if options.crash else Timings(),
+            claim_grace_s=crash.CLAIM_GRACE_S if options.crash else InvokerSettings().claim_grace_s,
+        )
+        client = function_client(app_id, is_production=False if server_url else None, server_url=server_url)
+        platform = await open_.enter_async_context(
+            open_platform(
+                demo_app(pool, settings), database_url, bus=InngestBus(client), timings=worker_settings.timings
+            )
+        )
+        approver_id = uuid5(who.organization_id, "approver")
+        await platform.approval_store.put_member(who.organization_id, who.user_id, Role.OPERATOR)
+        await platform.approval_store.put_member(who.organization_id, approver_id, Role.APPROVER)
+
+        secret = home.token_secret()
+        listener = bind(HOST, 0)
+        open_.callback(listener.close)
+        api_url = f"http://{HOST}:{listener.getsockname()[1]}"
+        await open_.enter_async_context(serving(create_api(_ports(platform), JwtAuthenticator(secret)), listener))
+        screen.done("API", api_url)
+        person = functools.partial(Person, url=api_url, secret=secret, organization_id=who.organization_id)
+        yield Stage(
+            platform=platform,
+            requester=await open_.enter_async_context(person(user_id=who.user_id)),
+            approver=await open_.enter_async_context(person(user_id=approver_id)),
+            killer=killer,
+            logs=home.folder / "logs",
+            _mail=mail,
+            _database_url=database_url,
+            _worker_settings=worker_settings,
+            _worker_environment={**environment, VARIABLE: settings.model_dump_json()},
+        )
+
+
+def _ports(platform: Platform) -> ApiPorts:
+    async def health() -> None:
+        await platform.database.one("select 1 as answer", {})
+
+    return ApiPorts(
+        runs=platform.runs,
+        run_store=platform.run_store,
+        approvals=platform.approvals,
+        journal=platform.journal,
+        agent=platform.app.agent,
+        role=platform.approval_store.role,
+        health=health,
+    )
+
+
+def _imported(report: crm.ImportReport) -> str:
+    found = (
+        (report.merged, "duplicates merged"),
+        (report.repaired, "cells repaired"),
+        (report.missing_email, "without email"),
+        (report.skipped, "skipped"),
+    )
+    details = ", ".join(f"{count} {what}" for count, what in found if count)
+    return f"{len(report.contacts)} people, {len(report.companies)} companies from {report.rows} rows" + (
+        f" ({details})" if details else ""
+    )

@@ -1,0 +1,50 @@
+"""From an import path to the app it names."""
+
+import importlib
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from agentic.bootstrap import App
+from agentic.contract.errors import ProgramFault
+
+
+@asynccontextmanager
+async def loaded(path: str) -> AsyncIterator[App]:
+    """The app for the length of the block.
+
+    Args:
+        path: ``module:attribute``. The attribute is an ``App``, or is called without arguments for one, or for an asynchronous
+            context manager of one, which then opens and closes what its tools work with.
+
+    Raises:
+        ProgramFault: the path leads to something else; names what it found.
+    """
+    made = _attribute(path)
+    if callable(made):
+        made = made()
+    if isinstance(made, AbstractAsyncContextManager):
+        async with made as app:
+            yield _checked(app, path)
+    else:
+        yield _checked(made, path)
+
+
+def _attribute(path: str) -> object:
+    module_name, colon, attribute = path.partition(":")
+    if not colon or not module_name or not attribute:
+        raise ProgramFault(f"{path!r} names no app; write module:attribute, such as my_product.agents:app")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ProgramFault(f"{path}: there is no module {error.name!r}; start where it can be imported") from error
+    try:
+        found: object = getattr(module, attribute)
+    except AttributeError:
+        raise ProgramFault(f"{path}: the module has no {attribute!r}") from None
+    return found
+
+
+def _checked(app: object, path: str) -> App:
+    if not isinstance(app, App):
+        raise ProgramFault(f"{path} is {type(app).__name__}; it should be, or make, an agentic.bootstrap.App")
+    return app

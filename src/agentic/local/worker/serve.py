@@ -1,0 +1,119 @@
+"""A worker's life: open the app, serve the functions, register, lead runs, and on SIGTERM finish the call in hand and go."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from agentic.bootstrap import open_platform
+from agentic.contract.errors import AgenticError, ProgramFault
+from agentic.functions.bus import InngestBus
+from agentic.functions.ports import FunctionPorts
+from agentic.functions.serve import SERVE_PATH, all_functions, function_client, mount
+from agentic.local.home import DATABASE_URL
+from agentic.local.worker.loading import loaded
+from agentic.local.worker.settings import WorkerSettings
+from agentic.services.tools.default_invoker import InvokerSettings
+
+_REGISTER_TIMEOUT_S = 30.0
+
+
+class NotRegistered(AgenticError):
+    """The function server did not take the functions; without that it calls nobody."""
+
+
+async def serve(path: str, settings: WorkerSettings, *, ready: Callable[[str], None]) -> None:
+    """Work until SIGTERM or SIGINT.
+
+    Args:
+        path: import path of the app.
+        settings: how to run it.
+        ready: told the address of the functions once the function server knows them.
+
+    Raises:
+        ProgramFault: the app, the database URL or the settings are at fault.
+        StorageUnavailable: the database does not answer.
+        NotRegistered: the function server does not answer, or refuses the functions.
+    """
+    database_url = os.environ.get(DATABASE_URL)
+    if not database_url:
+        raise ProgramFault(f"{DATABASE_URL} is not set; a worker needs the database its runs are in")
+    client = function_client(settings.app_id)
+    async with (
+        loaded(path) as app,
+        open_platform(
+            app,
+            database_url,
+            bus=InngestBus(client),
+            timings=settings.timings,
+            invoker_settings=InvokerSettings(claim_grace_s=settings.claim_grace_s),
+        ) as platform,
+    ):
+        web = FastAPI(openapi_url=None)
+        mount(web, client, all_functions(client, FunctionPorts(leader=platform.leader, sweeper=platform.sweeper)))
+        server = _server(web, settings)
+        listener = _listener()
+
+        def stop() -> None:
+            platform.leader.draining.ask()
+            server.should_exit = True
+
+        _on_signals(stop)
+        serving = asyncio.create_task(server.serve(sockets=[listener]), name="functions")
+        try:
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}{SERVE_PATH}"
+            await _register(url)
+            ready(url)
+            await serving
+        finally:
+            server.should_exit = True
+            await serving
+
+
+async def _register(url: str) -> None:
+    """Have the SDK send its function list; it answers 200 also when the server refused it, only the body tells."""
+    try:
+        async with httpx.AsyncClient(timeout=_REGISTER_TIMEOUT_S, trust_env=False) as http:
+            answer = (await http.put(url)).json()
+    except (httpx.HTTPError, ValueError) as error:
+        raise NotRegistered(f"the functions at {url} could not be registered ({type(error).__name__})") from error
+    if not (isinstance(answer, dict) and answer.get("ok") is True):
+        said = answer.get("error") or answer.get("message") if isinstance(answer, dict) else None
+        raise NotRegistered(
+            f"the function server did not take the functions: {said or 'it gave no reason'}. "
+            "Check that INNGEST_DEV or INNGEST_BASE_URL names a server that runs."
+        )
+
+
+def _server(web: FastAPI, settings: WorkerSettings) -> uvicorn.Server:
+    drain_s = max(1, round(settings.drain_s))
+    return _Server(
+        uvicorn.Config(web, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=drain_s)
+    )
+
+
+def _listener() -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(2048)  # now, so that the registration may come before the server's first turn
+    return listener
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own signal handlers: a worker drains first."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
