@@ -14,6 +14,8 @@ create table agent.approvals (
     rule_version int not null,
     reason text not null,
     requested_by uuid,
+    -- Whoever the run acts for may not be the one who decides.
+    four_eyes boolean not null default false,
     status text not null default 'pending',
     expires_at timestamptz not null,
     decided_at timestamptz,
@@ -26,14 +28,17 @@ create table agent.approvals (
     constraint approvals_run foreign key (organization_id, run_id) references agent.runs (organization_id, id) on delete cascade,
     constraint approvals_status_known check (status in ('pending', 'approved', 'rejected', 'expired', 'cancelled')),
     constraint approvals_decided_has_time check ((status = 'pending') = (decided_at is null)),
-    constraint approvals_person_decides check (status not in ('approved', 'rejected') or decided_by is not null)
+    constraint approvals_person_decides check (status not in ('approved', 'rejected') or decided_by is not null),
+    constraint approvals_four_eyes check (
+        not four_eyes or status not in ('approved', 'rejected') or requested_by is null or decided_by is distinct from requested_by
+    )
 );
 create unique index approvals_open_once on agent.approvals (run_id, tool, contract_hash, digest) where status = 'pending';
 create index approvals_cover on agent.approvals (run_id, tool, contract_hash, digest, created_at desc);
 create index approvals_inbox on agent.approvals (organization_id, created_at desc) where status = 'pending';
 
 -- Two people may see a due run differently only through this function: the run is open, nobody leases it, and it waits for
--- nothing that has not happened yet.
+-- nothing that has not happened yet. A parked run of which no wait can be found waits for nothing.
 create function agent.approval_is_settled(a agent.approvals) returns boolean
 language sql stable set search_path = '' as $$
     select (a).status <> 'pending' or (a).expires_at <= clock_timestamp()
@@ -47,14 +52,14 @@ language sql stable set search_path = '' as $$
             (r).cancel_requested_at is not null
          or (r).deadline_at <= clock_timestamp()
          or case (r).state
-                when 'parked' then (
+                when 'parked' then coalesce((
                     select agent.approval_is_settled(a)
                     from agent.run_waits w
                     join agent.approvals a on w.kind = 'approval' and a.id = w.ref
                     where w.run_id = (r).id
                     order by w.ordinal
                     limit 1
-                )
+                ), not exists (select from agent.run_waits w where w.run_id = (r).id))
                 else (r).due_at is null or (r).due_at <= clock_timestamp()
             end
        )
@@ -84,13 +89,15 @@ create table agent.policy_decisions (
     constraint policy_decisions_effect_known check (effect in ('allow', 'deny', 'require_approval'))
 );
 
--- Links a new row to the last one of its run. Volatile and plpgsql, so that it sees rows committed while it waited for a lock.
+-- Links a new row to the last one of its run. One writer of a chain at a time: reads of a turn are refused side by side, and a sweep may
+-- write beside the run's leader. Volatile and plpgsql, so that it sees the rows committed while it waited for the lock.
 create function agent.chain() returns trigger
 language plpgsql set search_path = '' as $$
 declare
     last_seq bigint;
     last_hash text;
 begin
+    perform pg_advisory_xact_lock(tg_relid::int, hashtext(new.run_id::text));
     execute format('select seq, hash from %I.%I where run_id = $1 order by seq desc limit 1', tg_table_schema, tg_table_name)
         into last_seq, last_hash using new.run_id;
     new.seq := coalesce(last_seq, 0) + 1;

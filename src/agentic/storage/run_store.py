@@ -87,7 +87,7 @@ class PostgresRunStore:
     ) -> Moved | None:
         asked = [
             {
-                **question.model_dump(mode="json", exclude={"organization_id", "run_id", "approval_id"}),
+                **question.model_dump(mode="json", exclude={"organization_id", "run_id"}),
                 "ordinal": ordinal,
             }
             for ordinal, question in enumerate(questions)

@@ -2,10 +2,17 @@
 
 -- name: decide
 -- Decides a pending, unexpired approval; wakes its run. No row: see read.
-with decided as (
+-- The run is locked first, as whoever parks or ends it does: two that lock both in another order would wait for each other.
+with run as materialized (
+    select r.id from agent.runs r join agent.approvals a on a.run_id = r.id
+    where a.id = %(approval_id)s and a.organization_id = %(organization_id)s
+    for no key update of r
+), decided as (
     update agent.approvals a set
         status = %(status)s, decided_at = clock_timestamp(), decided_by = %(user_id)s, comment = %(comment)s
-    where a.id = %(approval_id)s and a.organization_id = %(organization_id)s and a.status = 'pending' and a.expires_at > clock_timestamp()
+    from run
+    where a.run_id = run.id and a.id = %(approval_id)s and a.organization_id = %(organization_id)s and a.status = 'pending' and a.expires_at > clock_timestamp()
+      and not (a.four_eyes and a.requested_by is not distinct from %(user_id)s)
       and exists (
           select from agent.members m
           where m.organization_id = a.organization_id and m.user_id = %(user_id)s and m.role in ('approver', 'operator', 'admin')
@@ -24,7 +31,7 @@ select run_id from decided
 
 -- name: read
 -- One approval, its status by database time.
-select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by,
+select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by, a.four_eyes,
     case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end as status,
     a.expires_at, a.decided_at, a.decided_by, a.comment, a.created_at
 from agent.approvals a
@@ -32,7 +39,7 @@ where a.id = %(approval_id)s and a.organization_id = %(organization_id)s
 
 -- name: list
 -- Approvals of an organization, newest first; of one status or run when asked.
-select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by,
+select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by, a.four_eyes,
     case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end as status,
     a.expires_at, a.decided_at, a.decided_by, a.comment, a.created_at
 from agent.approvals a
@@ -45,13 +52,14 @@ limit %(limit)s
 
 -- name: expire
 -- Marks what database time has already decided, and wakes the runs that waited.
-with expired as (
-    update agent.approvals set status = 'expired', decided_at = clock_timestamp()
-    where id in (
-        select id from agent.approvals where status = 'pending' and expires_at <= clock_timestamp()
-        order by expires_at limit %(limit)s for update skip locked
-    )
-    returning run_id
+with due as materialized (
+    select a.id from agent.approvals a join agent.runs r on r.id = a.run_id
+    where a.status = 'pending' and a.expires_at <= clock_timestamp()
+    order by a.expires_at limit %(limit)s
+    for no key update of a, r skip locked
+), expired as (
+    update agent.approvals a set status = 'expired', decided_at = clock_timestamp() from due where a.id = due.id
+    returning a.run_id
 ), woken as (
     update agent.runs r set wake_seq = r.wake_seq + 1
     from (select distinct run_id from expired) e where r.id = e.run_id and r.state = 'parked'

@@ -54,10 +54,18 @@ select run_id from done
 
 -- name: sweep_stale
 -- Claims whose worker is gone and whose run will not propose them again: nothing had left, so they are forgotten.
-delete from agent.idempotency_keys k using agent.runs r
-where k.run_id = r.id and k.state = 'processing' and k.effect_sent_at is null
-  and k.lease_expires_at <= clock_timestamp() - make_interval(secs => %(grace_s)s)
-  and r.state in ('succeeded', 'failed', 'cancelled')
+with done as (
+    delete from agent.idempotency_keys k using agent.runs r
+    where k.run_id = r.id and k.state = 'processing' and k.effect_sent_at is null
+      and k.lease_expires_at <= clock_timestamp() - make_interval(secs => %(grace_s)s)
+      and r.state in ('succeeded', 'failed', 'cancelled')
+    returning k.organization_id, k.run_id, k.scope, k.key, k.epoch, k.attempt, k.tool, k.span_id
+), span as (
+    update agent.spans s set state = 'closed', status = 'lost', ended_at = clock_timestamp()
+    from done where s.run_id = done.run_id and s.id = done.span_id and s.state = 'open'
+)
+insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, note)
+select organization_id, run_id, 'released', tool, scope, key, epoch, attempt, span_id, 'found by the sweep' from done
 
 -- name: sweep_uncertain
 -- Claims whose effect may have left and which nobody may repeat any more: an operator owns them now.
@@ -72,7 +80,7 @@ with stale as materialized (
                and k.effect_sent_at + make_interval(secs => coalesce(k.vendor_key_ttl_s, 0)) <= clock_timestamp()))
     order by k.lease_expires_at
     limit %(limit)s
-    for update of k skip locked
+    for update of k skip locked for no key update of r skip locked
 ), done as (
     update agent.idempotency_keys k set
         state = 'uncertain', uncertain_at = clock_timestamp(), lease_expires_at = null,

@@ -167,18 +167,24 @@ delete from agent.run_waits w using agent.runs r
 where w.run_id = r.id and r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
 
 -- name: file_approvals
--- Second part of parking: the questions, each open at most once.
+-- Second part of parking: the questions, each open at most once. One that was open at the preflight may have been decided since, and is
+-- not asked again: its answer counts at the next pass.
 insert into agent.approvals (
-    organization_id, run_id, tool, contract_hash, digest, arguments_text, shown, rule_id, rule_version, reason, requested_by, expires_at
+    organization_id, run_id, tool, contract_hash, digest, arguments_text, shown, rule_id, rule_version, reason, four_eyes, requested_by,
+    expires_at
 )
 select r.organization_id, r.id, q.tool, q.contract_hash, q.digest, q.arguments_text, q.shown, q.rule_id, q.rule_version, q.reason,
-    r.user_id, least(clock_timestamp() + make_interval(secs => %(expires_s)s), r.deadline_at)
+    coalesce(q.four_eyes, false), r.user_id, least(clock_timestamp() + make_interval(secs => %(expires_s)s), r.deadline_at)
 from agent.runs r
 cross join jsonb_to_recordset(%(questions)s::jsonb) as q(
-    ordinal int, tool text, contract_hash text, digest text, arguments_text text, shown text, rule_id text, rule_version int, reason text)
+    ordinal int, tool text, contract_hash text, digest text, arguments_text text, shown text, rule_id text, rule_version int, reason text,
+    four_eyes boolean, approval_id uuid)
 where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
   and r.lease_expires_at > clock_timestamp()
-on conflict (run_id, tool, contract_hash, digest) where status = 'pending' do nothing
+  and (q.approval_id is null or exists (select from agent.approvals x where x.id = q.approval_id and x.status = 'pending'))
+on conflict (run_id, tool, contract_hash, digest) where status = 'pending' do update set
+    four_eyes = true, rule_id = excluded.rule_id, rule_version = excluded.rule_version, reason = excluded.reason
+where excluded.four_eyes and not approvals.four_eyes
 
 -- name: park
 -- Third part of parking: the waits and the state. A wake-up that came since the lease was taken leaves a nudge behind.
@@ -193,9 +199,10 @@ with parked as (
     insert into agent.run_waits (run_id, organization_id, kind, ref, ordinal)
     select p.id, p.organization_id, 'approval', a.id, q.ordinal
     from parked p
-    cross join jsonb_to_recordset(%(questions)s::jsonb) as q(ordinal int, tool text, contract_hash text, digest text)
+    cross join jsonb_to_recordset(%(questions)s::jsonb)
+        as q(ordinal int, tool text, contract_hash text, digest text, approval_id uuid)
     join agent.approvals a on a.run_id = p.id and a.tool = q.tool and a.contract_hash = q.contract_hash and a.digest = q.digest
-        and a.status = 'pending'
+        and (a.id = q.approval_id or q.approval_id is null and a.status = 'pending')
 ), nudge as (
     insert into agent.outbox (id, organization_id, run_id, name, data)
     select %(event_id)s, organization_id, id, %(event_name)s,
@@ -235,7 +242,8 @@ with finished as (
       and r.lease_expires_at > clock_timestamp()
     returning r.id
 ), stale as (
-    update agent.approvals a set status = 'cancelled', decided_at = clock_timestamp()
+    update agent.approvals a set
+        status = case when a.expires_at <= clock_timestamp() then 'expired' else 'cancelled' end, decided_at = clock_timestamp()
     from finished f where a.run_id = f.id and a.status = 'pending'
 ), waits as (
     delete from agent.run_waits w using finished f where w.run_id = f.id
