@@ -42,12 +42,12 @@ def run_list_view(rows: Iterable[Mapping[str, Any]]) -> JsonArray:
 
 def approval_view(approval: Approval) -> JsonObject:
     """One approval."""
-    return approval.model_dump(mode="json")
+    return _row(approval.model_dump())
 
 
 def uncertain_view(call: UncertainCall) -> JsonObject:
     """One call whose outcome nobody knows."""
-    return call.model_dump(mode="json")
+    return _row(call.model_dump())
 
 
 def plain(value: Any) -> JsonValue:

@@ -1,0 +1,49 @@
+"""The tree of commands. Each group is a file; what a command needs is imported when it runs, so that help is instant."""
+
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentic.cli import approvals, db, demo, runs, serve, tools, uncertain
+from agentic.cli.options import settings_of
+
+DISTRIBUTION = "agentic-platform"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Governs what AI agents do to the world: decides each call, runs it at most once, can say what happened.",
+)
+for group in (db.app, tools.app, runs.app, approvals.app, uncertain.app):
+    app.add_typer(group)
+app.command("serve")(serve.serve)
+app.command("demo")(demo.demo)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"agentic {metadata.version(DISTRIBUTION)}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Where the embedded database and the identity are kept; by default .agentic here."),
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Keep the global options where every command finds them."""
+    del version  # its callback has answered
+    settings = settings_of(context)
+    settings.folder = folder
+    settings.debug = debug

@@ -1,0 +1,122 @@
+"""The database side of a command: the stores and services it needs, without agents, models or the web.
+
+``bootstrap.open_platform`` joins a whole deployment; a command that lists or decides needs neither an app nor the agent
+framework, which takes longer to import than the command takes to run. The embedded server is started for the command's length.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from uuid import UUID
+
+from agentic.contract.errors import ProgramFault
+from agentic.local.home import DATABASE_URL, Home
+from agentic.services.approvals.service import ApprovalService
+from agentic.services.journal.service import JournalService
+from agentic.services.outbox.service import Outbox
+from agentic.storage.approval_store import PostgresApprovalStore
+from agentic.storage.catalogue_store import PostgresCatalogueStore
+from agentic.storage.connection import describe
+from agentic.storage.database import Database
+from agentic.storage.journal_store import PostgresJournalStore
+from agentic.storage.migrations import MigrationState, status
+from agentic.storage.outbox_store import PostgresOutboxStore
+from agentic.storage.pool import open_pool
+from agentic.storage.run_store import PostgresRunStore
+
+T = TypeVar("T")
+Flush = Callable[[Sequence[UUID]], Awaitable[None]]
+_SERVER_VARIABLES = ("INNGEST_DEV", "INNGEST_BASE_URL", "INNGEST_EVENT_API_BASE_URL", "INNGEST_EVENT_KEY")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Records:
+    """One organization's rows, and what may be done to them."""
+
+    organization_id: UUID
+    runs: PostgresRunStore
+    approvals: ApprovalService
+    journal: JournalService
+    catalogue: PostgresCatalogueStore
+    flush: Flush
+
+
+def home_of(folder: Path | None) -> Home:
+    """The folder a command works with."""
+    return Home() if folder is None else Home(folder)
+
+
+def with_records(folder: Path | None, organization: UUID | None, act: Callable[[Records], Awaitable[T]]) -> T:
+    """Open the database, check its schema, and run ``act`` on it.
+
+    Args:
+        folder: of the embedded database and the identity; ``None`` is the default one.
+        organization: whose rows; ``None`` is the identity's.
+        act: what the command does.
+
+    Raises:
+        ProgramFault: there is no database yet, or its schema is not this build's; the message names the command that helps.
+        StorageUnavailable: nobody answers at ``DATABASE_URL``.
+    """
+    home = home_of(folder)
+    if not os.environ.get(DATABASE_URL) and not home.folder.exists():
+        raise ProgramFault(
+            f"there is no folder {home.folder} here, so there is no database; run 'agentic demo' or 'agentic db migrate', "
+            "name another folder with 'agentic --folder …', or set DATABASE_URL"
+        )
+    with home.database() as url:
+        organization_id = organization or home.identity().organization_id
+        return asyncio.run(_act(url, organization_id, act))
+
+
+def acting(folder: Path | None, person: UUID | None) -> UUID:
+    """Who a command acts as."""
+    return person or home_of(folder).identity().user_id
+
+
+async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitable[T]]) -> T:
+    await _check_schema(url)
+    async with open_pool(url, max_size=2) as pool:
+        database = Database(pool)
+        flush = _flush(database)
+        return await act(
+            Records(
+                organization_id=organization_id,
+                runs=PostgresRunStore(database),
+                approvals=ApprovalService(store=PostgresApprovalStore(database), flush=flush),
+                journal=JournalService(PostgresJournalStore(database)),
+                catalogue=PostgresCatalogueStore(database),
+                flush=flush,
+            )
+        )
+
+
+async def _check_schema(url: str) -> None:
+    states = [migration.state for migration in await status(url)]
+    pending = states.count(MigrationState.PENDING)
+    if pending == len(states):
+        raise ProgramFault(f"the database {describe(url)} has no tables of agentic yet; run 'agentic db migrate'")
+    if pending:
+        raise ProgramFault(
+            f"the database {describe(url)} lacks migrations of this build ({pending}); run 'agentic db migrate'"
+        )
+    if MigrationState.CHANGED in states or MigrationState.UNKNOWN in states:
+        raise ProgramFault(
+            f"the database {describe(url)} is not of this build; 'agentic db status' says where they differ"
+        )
+
+
+def _flush(database: Database) -> Flush:
+    if not any(os.environ.get(name) for name in _SERVER_VARIABLES):
+        return _leave_to_sweep
+    from agentic.functions.bus import InngestBus
+    from agentic.functions.serve import function_client
+
+    return Outbox(store=PostgresOutboxStore(database), bus=InngestBus(function_client())).flush
+
+
+async def _leave_to_sweep(_ids: Sequence[UUID]) -> None:
+    """No function server is named, so the rows stay pending and whoever runs the functions finds them (W1)."""

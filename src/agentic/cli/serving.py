@@ -1,0 +1,132 @@
+"""One process that serves an app: the API for people, the durable functions for whoever runs them.
+
+Database and function server come from the environment (``DATABASE_URL``, ``INNGEST_*``); without the first, the embedded Postgres
+serves. ``SUPABASE_JWT_SECRET`` verifies tokens; without it, the folder's own secret does.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import uvicorn
+
+from agentic.api.app import create_api
+from agentic.api.auth import JwtAuthenticator
+from agentic.api.ports import ApiPorts
+from agentic.bootstrap import Platform, open_platform
+from agentic.cli.output import say
+from agentic.contract.errors import ProgramFault
+from agentic.functions.bus import InngestBus
+from agentic.functions.ports import FunctionPorts
+from agentic.functions.serve import SERVE_PATH, all_functions, function_client, mount
+from agentic.local.home import Home
+from agentic.local.worker.loading import loaded
+from agentic.storage.migrations import MigrationState, status
+
+TOKEN_SECRET = "SUPABASE_JWT_SECRET"  # noqa: S105 - the name of a variable
+HOST = "127.0.0.1"
+DRAIN_S = 30
+"""How long calls in hand may take to end after SIGTERM."""
+
+
+def serve_until_stopped(path: str, *, home: Home, port: int) -> int:
+    """Serve until a signal; the exit code.
+
+    Args:
+        path: import path of the app, ``module:attribute``.
+        home: the folder of the embedded database and the local secret.
+        port: on the loopback address; 0 takes a free one.
+
+    Raises:
+        ProgramFault: the app, the port, the keys or the database's schema are at fault.
+        StorageUnavailable: the database does not answer.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # its lines carry addresses of vendors
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # a console script has its own folder there instead
+    with _listening(port) as listener, home.database() as url:
+        secret = os.environ.get(TOKEN_SECRET) or home.token_secret()
+        return asyncio.run(_serve(path, url, JwtAuthenticator(secret), listener))
+
+
+def api_ports(platform: Platform) -> ApiPorts:
+    """What the API needs of a platform."""
+
+    async def health() -> None:
+        await platform.database.one("select 1 as alive", {})
+
+    return ApiPorts(
+        runs=platform.runs,
+        run_store=platform.run_store,
+        approvals=platform.approvals,
+        journal=platform.journal,
+        agent=platform.app.agent,
+        role=platform.approval_store.role,
+        health=health,
+    )
+
+
+async def _serve(path: str, url: str, authenticator: JwtAuthenticator, listener: socket.socket) -> int:
+    if any(migration.state is MigrationState.PENDING for migration in await status(url)):
+        raise ProgramFault("the database lacks migrations of this build; run 'agentic db migrate'")
+    client = function_client()
+    async with loaded(path) as app, open_platform(app, url, bus=InngestBus(client)) as platform:
+        await platform.catalogue.publish(tool.spec for tool in platform.registry)
+        api = create_api(api_ports(platform), authenticator)
+        mount(api, client, all_functions(client, FunctionPorts(leader=platform.leader, sweeper=platform.sweeper)))
+        server = _Server(
+            uvicorn.Config(
+                api,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=DRAIN_S,
+            )
+        )
+        stopped_by: list[signal.Signals] = []
+
+        def stop(number: signal.Signals) -> None:
+            stopped_by.append(number)
+            platform.leader.draining.ask()
+            server.should_exit = True
+            server.force_exit = len(stopped_by) > 1  # asked twice: at once
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop, number)
+        address = f"http://{HOST}:{listener.getsockname()[1]}"
+        say(f"the API is at {address}/v1, the functions at {address}{SERVE_PATH}; Ctrl-C stops both")
+        await server.serve(sockets=[listener])
+        return 128 + signal.SIGINT if stopped_by[:1] == [signal.SIGINT] else 0
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own signal handlers: the runs in hand are asked to stop first."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the process."""
+        yield
+
+
+@contextlib.contextmanager
+def _listening(port: int) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+            listener.listen(1024)
+        except OSError as error:
+            raise ProgramFault(
+                f"port {port} on {HOST} cannot be used ({error.strerror}); stop the program that holds it, "
+                "or choose another with --port"
+            ) from error
+        yield listener

@@ -1,0 +1,16 @@
+"""Times and durations as people read them, from the ISO texts of the views."""
+
+from datetime import datetime
+
+
+def moment(text: str | None) -> str:
+    """To the second, in the zone it was written in."""
+    return "" if text is None else datetime.fromisoformat(text).isoformat(sep=" ", timespec="seconds")
+
+
+def duration(start: str, end: str | None) -> str:
+    """From one time to another; empty while it lasts."""
+    if end is None:
+        return ""
+    took_s = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    return f"{took_s:.1f} s" if took_s >= 1 else f"{took_s * 1000:.0f} ms"
