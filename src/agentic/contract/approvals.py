@@ -21,5 +21,7 @@ class ApprovalRequest(Value):
     rule_id: str
     rule_version: int
     reason: str
+    four_eyes: bool = False
+    """The person the run acts for may not decide it (A5)."""
     approval_id: UUID | None = None
     """Set when the same question is already open."""

@@ -7,7 +7,16 @@ from agentic.contract.principal import Role, RunCeilings
 from agentic.contract.trust import Trust
 from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.models import IdempotencyClass
-from agentic.services.tools.ports import CallEnd, CallKey, Claim, ClaimRequest, CoveringApproval, JournalRow, Preflight
+from agentic.services.tools.ports import (
+    CallEnd,
+    CallKey,
+    Claim,
+    ClaimRequest,
+    CoveringApproval,
+    JournalRow,
+    Preflight,
+    RulesVersion,
+)
 from agentic.services.tools.records import DecisionRecord, SpanRecord
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb, record, text
@@ -193,6 +202,10 @@ def _preflight(row: dict[str, Any]) -> Preflight:
         tool_enabled=row["tool_enabled"],
         granted=row["granted"],
         member=row["member"],
+        run_kind=row["run_kind"],
+        rules_version=RulesVersion(
+            platform=row["platform_rules_version"], organization=row["organization_rules_version"]
+        ),
     )
 
 

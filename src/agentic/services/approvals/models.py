@@ -28,6 +28,8 @@ class Approval(Value):
     rule_version: int
     reason: str
     requested_by: UUID | None
+    four_eyes: bool = False
+    """Somebody else than the requester decides (A5)."""
     status: str
     expires_at: datetime
     decided_at: datetime | None

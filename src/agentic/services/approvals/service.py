@@ -31,7 +31,7 @@ class ApprovalService:
 
         Raises:
             NotFound: no such approval in this organization.
-            NotPermitted: the person is not an approver there.
+            NotPermitted: the person is not an approver there, or started the run and the rule asks for somebody else.
             Conflict: it was decided the other way, expired, or its run ended; the message names who and when.
         """
         if comment is not None and len(comment) > MAX_COMMENT_CHARS:
@@ -79,6 +79,11 @@ class ApprovalService:
             if role is None or not role.holds(Role.APPROVER):
                 raise NotPermitted(
                     f"deciding takes the role approver in this organization; this person is {role or 'no member'}"
+                )
+            if approval.four_eyes and approval.requested_by == user_id:
+                raise NotPermitted(
+                    f"{approval.rule_id} wants a second person: whoever started the run does not decide about its "
+                    f"{approval.tool}; ask another approver, or cancel the run"
                 )
             raise Conflict(f"approval {approval.id} moved while it was being decided; look again")
         if approval.status in list(Verdict):

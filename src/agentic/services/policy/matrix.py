@@ -16,22 +16,38 @@ VERSION = 1
 
 
 def decide(question: PolicyQuestion) -> Decision:
-    """Decide one call. Total: every question has exactly one answer (D4)."""
+    """Decide one call by the matrix alone. Total: every question has exactly one answer (D4)."""
+    return gate(question) or unruled(question)
+
+
+def gate(question: PolicyQuestion) -> Decision | None:
+    """The denials that come before any rule: stage 1, and the floor of a frozen environment. ``None``: go on."""
     if not question.member:
         return _decision("deny", "authority.member", "the run's user no longer belongs to the organization")
     if not question.granted:
         return _decision("deny", "authority.grant", "the definition does not hold this tool")
-    changes = question.side_effects in (SideEffects.WRITE, SideEffects.SEND)
-    if question.environment == "frozen" and changes:
+    if question.environment == "frozen" and question.side_effects in (SideEffects.WRITE, SideEffects.SEND):
         return _decision("deny", "floor.frozen", "the environment is frozen: only reads run")
+    return None
+
+
+def external_floor(question: PolicyQuestion) -> Decision | None:
+    """The question a person is asked once the run has read external content, whatever rule allows the call. ``None``: none."""
+    leaves = question.side_effects is SideEffects.SEND
+    changes = question.side_effects is SideEffects.WRITE and question.risk is not Risk.LOW
+    if question.context_trust is Trust.EXTERNAL and (leaves or changes):
+        return _decision("require_approval", "floor.external", "the run has read external content")
+    return None
+
+
+def unruled(question: PolicyQuestion) -> Decision:
+    """What happens to a call that no rule speaks about."""
     if question.side_effects is SideEffects.SEND:
         return _decision("require_approval", "matrix.send", "it leaves the organization")
-    if question.risk == Risk.HIGH:
+    if question.risk is Risk.HIGH:
         return _decision("require_approval", "matrix.high_risk", "high risk")
-    if question.side_effects is SideEffects.WRITE and question.risk != Risk.LOW:
-        if question.context_trust is Trust.EXTERNAL:
-            return _decision("require_approval", "floor.external", "the run has read external content")
-        return _decision("require_approval", "matrix.write", "a write above low risk")
+    if question.side_effects is SideEffects.WRITE and question.risk is not Risk.LOW:
+        return external_floor(question) or _decision("require_approval", "matrix.write", "a write above low risk")
     return _decision("allow", f"matrix.{question.side_effects}", "within the matrix")
 
 

@@ -185,14 +185,17 @@ class DefaultToolInvoker:
         at, spec = call.at, call.spec
         answer = await self._policy.decide(
             PolicyQuestion(
-                tool=spec.name,
-                side_effects=spec.side_effects,
-                risk=spec.risk,
+                spec=spec,
+                arguments=call.arguments,
                 granted=pre.granted,
                 member=pre.member,
                 context_trust=pre.context_trust.lowered_by(at.inv.context_trust),
                 environment=at.inv.environment,
-                arguments=call.arguments,
+                now=pre.now,
+                run_kind=pre.run_kind,
+                rules_version=pre.rules_version,
+                context=self._execution.read_context(call),
+                model=model,
             )
         )
         at.decision = answer
@@ -200,6 +203,8 @@ class DefaultToolInvoker:
             raise Refused(ErrorCode.DENIED)
         if answer.effect == "allow":
             return answer
+        if answer.four_eyes and _own_approval(pre.approval, at.inv):
+            at.approval_id = None  # a rule since then asks for somebody else
         if at.approval_id is None:
             raise ApprovalRequired(await self._question(call, pre, tool, model, answer))
         at.decision = Decision(
@@ -300,6 +305,7 @@ class DefaultToolInvoker:
             rule_id=answer.rule_id,
             rule_version=answer.rule_version,
             reason=answer.reason,
+            four_eyes=answer.four_eyes,
             approval_id=pending.id if pending is not None else None,
         )
 
@@ -365,6 +371,10 @@ def _approved(approval: CoveringApproval | None) -> UUID | None:
             return None
         case _ as never:
             assert_never(never)
+
+
+def _own_approval(approval: CoveringApproval | None, inv: ToolInvocation) -> bool:
+    return approval is not None and approval.decided_by is not None and approval.decided_by == inv.principal.user_id
 
 
 def _places(error: ValidationError) -> str:

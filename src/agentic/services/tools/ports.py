@@ -15,7 +15,7 @@ from agentic.contract.principal import Role, RunCeilings
 from agentic.contract.trust import Trust
 from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.context import CallContext
-from agentic.services.tools.models import IdempotencyClass, SideEffects, ToolSpec, Watermark
+from agentic.services.tools.models import IdempotencyClass, Risk, SideEffects, ToolSpec, Watermark
 from agentic.services.tools.records import ArtifactRecord, DecisionRecord, SpanRecord, UsageRecord
 
 
@@ -74,6 +74,14 @@ class CoveringApproval:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RulesVersion:
+    """How often the rules that count for an organization have changed; equal versions mean equal rules."""
+
+    platform: int = 0
+    organization: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Preflight:
     """Everything a decision needs, read by one statement."""
 
@@ -90,6 +98,8 @@ class Preflight:
     granted: bool
     member: bool
     """Whether the run's user still belongs to the organization; ``True`` for a run without a user."""
+    run_kind: str = "agent"
+    rules_version: RulesVersion = RulesVersion()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,16 +202,36 @@ class CallLedger(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyQuestion:
-    """What the policy decides on."""
+    """What the policy decides on: one call, as it would run now."""
 
-    tool: str
-    side_effects: SideEffects
-    risk: str
+    spec: ToolSpec
+    arguments: Mapping[str, Any]
     granted: bool
     member: bool
     context_trust: Trust
+    """Low-water mark of the run's whole context; rules know it as ``origin_trust`` (DECISIONS 16)."""
     environment: Literal["live", "frozen"]
-    arguments: Mapping[str, Any]
+    now: datetime
+    """Database time of the preflight."""
+    run_kind: str
+    rules_version: RulesVersion
+    """As the preflight saw it; a policy that keeps rules reads them again when it differs."""
+    context: CallContext
+    """What fact resolvers see: the principal, the run, the call's deadline."""
+    model: BaseModel
+    """The arguments as the live tool's own type, for fact resolvers."""
+
+    @property
+    def tool(self) -> str:
+        return self.spec.name
+
+    @property
+    def side_effects(self) -> SideEffects:
+        return self.spec.side_effects
+
+    @property
+    def risk(self) -> Risk:
+        return self.spec.risk
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,6 +242,8 @@ class Decision:
     rule_id: str
     rule_version: int
     reason: str
+    four_eyes: bool = False
+    """Whoever the run acts for may not be the one who approves (A5)."""
 
 
 class PolicyPort(Protocol):

@@ -28,7 +28,10 @@ select
     decider.role as approval_decider_role,
     coalesce(t.enabled and t.withdrawn_at is null, true) as tool_enabled,
     coalesce(g.state = 'active', false) as granted,
-    r.user_id is null or m.user_id is not null as member
+    r.user_id is null or m.user_id is not null as member,
+    r.kind as run_kind,
+    coalesce(pp.version, 0) as platform_rules_version,
+    coalesce(po.version, 0) as organization_rules_version
 from agent.runs r
 left join agent.idempotency_keys k
     on k.organization_id = r.organization_id and k.scope = %(scope)s and k.key = %(key)s
@@ -44,6 +47,8 @@ left join agent.members decider on decider.organization_id = r.organization_id a
 left join agent.tool_states t on t.organization_id = r.organization_id and t.tool = %(tool)s
 left join agent.grants g on g.organization_id = r.organization_id and g.definition = r.definition_name and g.tool = %(tool)s
 left join agent.members m on m.organization_id = r.organization_id and m.user_id = r.user_id
+left join agent.policy_versions pp on pp.scope = '00000000-0000-0000-0000-000000000000'
+left join agent.policy_versions po on po.scope = r.organization_id
 where r.id = %(run_id)s and r.organization_id = %(organization_id)s
 
 -- name: claim
