@@ -1,7 +1,7 @@
 """The two cards a person decides from: a call that waits, and a call whose outcome is unknown. Pure.
 
-What is shown is what runs: every argument, whole, in the stored text (A1). A value that spans lines is marked at each line, so that
-text inside it cannot pass for another argument.
+What is shown is what runs: every argument, whole, in the stored text (A1). Names and values stand in two columns, so that text
+inside a value cannot pass for another argument.
 """
 
 import json
@@ -81,13 +81,8 @@ class _Raw(str):
 
 
 def _value(value: Any) -> Text:
-    if isinstance(value, str):
-        first, *others = safe(value).split("\n")
-        return (
-            Text("\n".join([first, *(f"│ {line}" for line in others)]))
-            if first or others
-            else Text("(empty)", style="dim")
-        )
+    if isinstance(value, str) and not isinstance(value, _Raw):
+        return Text(safe(value)) if value else Text("(empty)", style="dim")
     return Text(safe(_json(value)))
 
 

@@ -1,7 +1,8 @@
-"""``agentic demo``: its options. The story itself is ``agentic.local.demo``'s."""
+"""``agentic demo``: its options, and the run's tree at the end. The story itself is ``agentic.local.demo``'s."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,18 +23,25 @@ def demo(
     ] = None,
 ) -> None:
     """Show a governed run from end to end on this machine: read a CRM, write to it, ask you, send one email."""
+    from rich.console import Console
+
+    from agentic.cli.output import stdout_console
+    from agentic.cli.run_tree import run_tree
     from agentic.local.demo.command import demo as tell
     from agentic.local.demo.options import DemoOptions
     from agentic.local.home import DEFAULT_FOLDER
 
+    def show_tree(tree: Mapping[str, Any]) -> None:
+        console = Console(stderr=True, markup=False, highlight=False, emoji=False) if as_json else stdout_console()
+        console.print(run_tree(tree))
+
     folder = settings_of(context).folder
-    tell(
-        DemoOptions(
-            yes=yes,
-            json=as_json,
-            crash=crash,
-            vendor_key=not no_vendor_key,
-            csv=csv,
-            folder=DEFAULT_FOLDER if folder is None else folder,
-        )
+    options = DemoOptions(
+        yes=yes,
+        json=as_json,
+        crash=crash,
+        vendor_key=not no_vendor_key,
+        csv=csv,
+        folder=DEFAULT_FOLDER if folder is None else folder,
     )
+    raise typer.Exit(tell(options, show_tree))

@@ -15,41 +15,54 @@ Rows = Sequence[Any]
 
 def run_table(runs: Rows) -> Table:
     """Runs."""
-    table = _table("run", "agent", "state", "started", "note")
-    for run in runs:
-        note = run["error_code"] or run["partial_reason"] or ("outcome unknown" if run["has_uncertain"] else "")
-        _add(table, run["id"], run["definition_name"], run["state"], moment(run["created_at"]), note)
-    return table
+    return _table(
+        ("run", "agent", "state", "started", "note"),
+        [
+            (
+                run["id"],
+                run["definition_name"],
+                run["state"],
+                moment(run["created_at"]),
+                run["error_code"] or run["partial_reason"] or ("outcome unknown" if run["has_uncertain"] else ""),
+            )
+            for run in runs
+        ],
+    )
 
 
 def approval_table(approvals: Rows) -> Table:
     """Approvals."""
-    table = _table("approval", "tool", "status", "expires", "arguments")
-    for approval in approvals:
-        cells = (approval["tool"], approval["status"], moment(approval["expires_at"]), approval["arguments_text"])
-        _add(table, approval["id"], *cells)
-    return table
+    return _table(
+        ("approval", "tool", "status", "expires", "arguments"),
+        [
+            (item["id"], item["tool"], item["status"], moment(item["expires_at"]), item["arguments_text"])
+            for item in approvals
+        ],
+    )
 
 
 def uncertain_table(calls: Rows) -> Table:
     """Calls whose outcome is unknown."""
-    table = _table("reference", "tool", "since", "why", "arguments")
-    for call in calls:
-        cells = (call["tool"], moment(call["uncertain_at"]), call["uncertain_reason"], call["arguments_text"])
-        _add(table, call["ref"], *cells)
-    return table
+    return _table(
+        ("reference", "tool", "since", "why", "arguments"),
+        [
+            (call["ref"], call["tool"], moment(call["uncertain_at"]), call["uncertain_reason"], call["arguments_text"])
+            for call in calls
+        ],
+    )
 
 
-def _table(first: str, *others: str) -> Table:
+def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """The last column takes what room is left; the others are never cut."""
+    cells = [[Text(safe_line(str(cell or ""))) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False)
-    table.add_column(first, no_wrap=True, overflow="fold")
-    for name in others:
-        table.add_column(name, overflow="ellipsis", no_wrap=True)
+    for position, name in enumerate(names):
+        last = position == len(names) - 1
+        width = None if last else max(len(name), *(row[position].cell_len for row in cells))
+        table.add_column(name, no_wrap=True, min_width=width, overflow="ellipsis" if last else "fold")
+    for row in cells:
+        table.add_row(*row)
     return table
-
-
-def _add(table: Table, *cells: Any) -> None:
-    table.add_row(*(Text(safe_line(str(cell or ""))) for cell in cells))
 
 
 def field_table(fields: Mapping[str, Any]) -> Table:
