@@ -48,13 +48,15 @@ class Hooks:
         self.events: list[str] = []
         self.reads: list[ProposedCall] = []
         self.attempts: list[ModelAttempt] = []
+        self.answer_only = False
 
-    async def before_request(self, new: Sequence[RunMessage]) -> None:
+    async def before_request(self, new: Sequence[RunMessage]) -> bool:
         self.requests += 1
         self.events.append("request")
         self.stored += new
+        return self.answer_only
 
-    async def answered(self, assistant: RunMessage) -> None:
+    async def answered(self, assistant: RunMessage, calls: Sequence[ProposedCall]) -> None:
         self.events.append("answered")
         self.stored.append(assistant)
 

@@ -20,10 +20,11 @@ READ = Calls([Call("crm.search", {"q": "Ada"})])
 @STREAMS
 async def test_a_cap_raised_before_a_request_ends_the_segment_with_every_earlier_message_stored(stream: bool) -> None:
     class Capped(Hooks):
-        async def before_request(self, new: Sequence[RunMessage]) -> None:
+        async def before_request(self, new: Sequence[RunMessage]) -> bool:
             await super().before_request(new)
             if self.requests > 3:
                 raise SegmentAbort("ceiling", "model_requests")
+            return False
 
     model = ScriptedModel(script=[lambda seen: READ] * 50)
     run = StagedRun(lambda: model, stream=stream)

@@ -24,6 +24,7 @@ from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.drain import drain
 from agentic.runtime.agent.lease import kept
 from agentic.runtime.agent.ports import AgentLoop, ProposedCall, Turn, TurnCompleted, TurnFailed, TurnPaused
+from agentic.runtime.agent.repeats import Repeats
 from agentic.runtime.agent.timings import Timings, fault_wait_s
 from agentic.services.runs.models import LedRun, Moved, Proposal, RunEnd
 from agentic.services.runs.ports import RunStore
@@ -78,7 +79,9 @@ class Advance:
             return Advanced(state="idle")
         stop = SegmentStop()
         task = asyncio.create_task(self._lead(led, stop))
-        async with kept(led.lease, store=self._store, stop=stop, timings=self._timings, clock=self._clock, segment=task):
+        async with kept(
+            led.lease, store=self._store, stop=stop, timings=self._timings, clock=self._clock, segment=task
+        ):
             try:
                 return await task
             except asyncio.CancelledError:
@@ -98,7 +101,7 @@ class Advance:
         except ClaimInFlight as busy:
             return await self._release(segment, due_at=busy.due_at)
         except RunEnded as ended:
-            return await self._finish(segment, _ended(ended))
+            return await self._finish(segment, _ended(ended), said=str(ended))
         except SegmentAbort as abort:
             return await self._aborted(segment, led, abort)
         except StorageUnavailable:
@@ -136,6 +139,7 @@ class Advance:
             log=await self._store.messages(led.lease),
             stop=stop,
             slice_ends=self._clock.monotonic() + self._timings.slice_s,
+            repeats=Repeats(led.breakers),
         )
         segment.opened = SpanRecord(
             id=span_id, parent_id=None, kind="segment", name=f"segment {led.lease.fence}", started_at=self._clock.now()
@@ -177,6 +181,7 @@ class Advance:
             match end:
                 case TurnPaused():
                     segment.add(end.new)
+                    segment.repeats.settle()
                 case TurnCompleted():
                     segment.add(end.new)
                     partial = "answer_cut_off" if end.cut_off else None
@@ -201,6 +206,7 @@ class Advance:
         }
         if all(call.model_call_id in stored for call in calls):
             return [Proposal(id=stored[call.model_call_id].id, turn=turn, call=call) for call in calls]
+        segment.repeats.proposed(turn, calls)
         proposals = [Proposal(id=uuid4(), turn=turn, call=call) for call in calls]
         await hooks.save(proposals=proposals)
         return proposals
@@ -246,6 +252,8 @@ class Advance:
             case "failed":
                 if abort.code == "read_tool_needs_approval":
                     return await self._finish(segment, RunEnd(state="failed", error_code=abort.code))
+                if isinstance(abort.cause, RunEnded):
+                    return await self._finish(segment, _ended(abort.cause), said=str(abort.cause))
                 cause = abort.cause if isinstance(abort.cause, Exception) else abort
                 if isinstance(cause, StorageUnavailable):
                     raise cause

@@ -5,7 +5,7 @@ The same call with the same arguments, again and again, is a loop unless what it
 number of times. One call before the limit the model gets a turn without tools, to answer from what it has.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -42,6 +42,27 @@ class Breakers:
 
     counts: Mapping[str, Count] = field(default_factory=dict)
     restarts: int = 0
+    turn: int = 0
+    """The last turn of the model whose calls are counted. It is stored with them, so no turn is counted twice."""
+
+    def proposed(self, turn: int, keys: Sequence[str]) -> "Breakers | Trip":
+        """Count the calls of one turn before any of them is dispatched; the trip when one is too many, or none was allowed.
+
+        Args:
+            turn: its number, from 1; a turn that is counted already changes nothing.
+            keys: of its calls, in the model's order.
+        """
+        if turn <= self.turn:
+            return self
+        if keys and self.must_answer:
+            return Trip.LOOP
+        moved = replace(self, turn=turn)
+        for key in keys:
+            counted = moved.called(key)
+            if isinstance(counted, Trip):
+                return counted
+            moved = counted
+        return moved
 
     def called(self, key: str) -> "Breakers | Trip":
         """Count a call before it is dispatched; the trip when it is one too many."""
@@ -80,9 +101,10 @@ class Breakers:
     def dump(self) -> dict[str, Any]:
         """As the run's row keeps it."""
         counts = {
-            key: [count.calls, count.denials, *([count.evidence] if count.evidence else [])] for key, count in self.counts.items()
+            key: [count.calls, count.denials, *([count.evidence] if count.evidence else [])]
+            for key, count in self.counts.items()
         }
-        return {"counts": counts, "restarts": self.restarts} if counts else {}
+        return {"counts": counts, "restarts": self.restarts, "turn": self.turn} if counts or self.turn else {}
 
     @classmethod
     def load(cls, row: Mapping[str, Any]) -> "Breakers":
@@ -91,4 +113,4 @@ class Breakers:
             key: Count(calls=value[0], denials=value[1], evidence=value[2] if len(value) > 2 else None)
             for key, value in row.get("counts", {}).items()
         }
-        return cls(counts=counts, restarts=row.get("restarts", 0))
+        return cls(counts=counts, restarts=row.get("restarts", 0), turn=row.get("turn", 0))

@@ -18,6 +18,7 @@ from agentic.contract.trust import Trust
 from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.ports import Answer, ModelAttempt, ProposedCall, RunMessage
+from agentic.runtime.agent.repeats import Repeats
 from agentic.services.runs.models import Append, Counters, Lease, Proposal
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.calls import ToolCall, ToolInvocation
@@ -38,6 +39,7 @@ class Segment:
     log: list[RunMessage]
     stop: SegmentStop
     slice_ends: float
+    repeats: Repeats
     unsaved: list[RunMessage] = field(default_factory=list)
     answered: list[UUID] = field(default_factory=list)
     requests: int = 0
@@ -71,6 +73,7 @@ class Segment:
             messages=tuple(self.unsaved),
             proposals=tuple(proposals),
             answered=tuple(self.answered),
+            breakers=self.repeats.take(),
             trail=self.trail.take(),
         )
         self.unsaved, self.answered = [], []
@@ -80,6 +83,8 @@ class Segment:
         """Undo a ``take`` whose write did not happen."""
         self.unsaved[:0] = append.messages
         self.answered[:0] = append.answered
+        if append.breakers is not None:
+            self.repeats.put_back()
         self.trail.put_back(append.trail)
 
 
@@ -105,17 +110,21 @@ class SegmentHooks:
         self._clock = clock
         self._draining = draining
 
-    async def before_request(self, new: Sequence[RunMessage]) -> None:
+    async def before_request(self, new: Sequence[RunMessage]) -> bool:
         segment = self._segment
         segment.stop.check()
         segment.add(new)
+        segment.repeats.settle()
         segment.trail.model_requests += 1
         counters = await self.save()
         self._check(counters)
         segment.requests += 1
+        return segment.repeats.must_answer
 
-    async def answered(self, assistant: RunMessage) -> None:
-        self._segment.add([assistant])
+    async def answered(self, assistant: RunMessage, calls: Sequence[ProposedCall]) -> None:
+        segment = self._segment
+        segment.add([assistant])
+        segment.repeats.proposed(segment.turn, calls)
         await self.save()
 
     async def read(self, call: ProposedCall) -> Answer:
@@ -130,12 +139,14 @@ class SegmentHooks:
             raise segment.stop.record(
                 "cancelled" if error.status == "cancelled" else "ceiling", error.code, error
             ) from error
+        segment.repeats.answered(call, result, segment.trail.evidence.pop(call.model_call_id, None))
         return answer_of(segment.inv, call, result)
 
     def attempted(self, attempt: ModelAttempt) -> None:
         segment = self._segment
         span_id = uuid4()
-        segment.trail.spans.append(_llm_span(span_id, segment.inv.parent_span_id, attempt))
+        answer_only = segment.repeats.must_answer
+        segment.trail.spans.append(_llm_span(span_id, segment.inv.parent_span_id, attempt, answer_only=answer_only))
         segment.trail.usage.append(_llm_usage(span_id, attempt))
 
     async def save(self, *, proposals: Sequence[Proposal] = ()) -> Counters:
@@ -190,7 +201,7 @@ def answer_of(inv: ToolInvocation, call: ProposedCall, result: ToolResult) -> An
     return Answer(text=model_text(call.tool, result), trust=trust)
 
 
-def _llm_span(span_id: UUID, parent_id: UUID | None, attempt: ModelAttempt) -> SpanRecord:
+def _llm_span(span_id: UUID, parent_id: UUID | None, attempt: ModelAttempt, *, answer_only: bool) -> SpanRecord:
     return SpanRecord(
         id=span_id,
         parent_id=parent_id,
@@ -205,6 +216,7 @@ def _llm_span(span_id: UUID, parent_id: UUID | None, attempt: ModelAttempt) -> S
             "input_tokens": attempt.input_tokens,
             "output_tokens": attempt.output_tokens,
             **({"error": attempt.error} if attempt.error else {}),
+            **({"answer_only": True} if answer_only else {}),
         },
     )
 

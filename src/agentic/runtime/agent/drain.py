@@ -42,6 +42,8 @@ async def drain(
             return Drained(questions=_once([asked.request, *later]))
         segment.add([loop.tool_message(proposal.call, answer_of(segment.inv, proposal.call, result))])
         segment.answered.append(proposal.id)
+        segment.repeats.answered(proposal.call, result, segment.trail.evidence.pop(proposal.call.model_call_id, None))
+        segment.repeats.settle()
     return Drained()
 
 

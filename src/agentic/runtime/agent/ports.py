@@ -45,15 +45,24 @@ class ModelAttempt:
 class TurnHooks(Protocol):
     """What the run does while the framework's loop is inside a turn. All raise ``SegmentAbort`` to stop it."""
 
-    async def before_request(self, new: Sequence[RunMessage]) -> None:
+    async def before_request(self, new: Sequence[RunMessage]) -> bool:
         """Called before each provider request with the messages that are new since the last call: the checkpoint.
 
-        Appends them, and stops the segment when a cap, the slice, a cancellation or a lost lease says so.
+        Appends them, and stops the segment when a cap, the slice, a cancellation, a lost lease or a breaker says so.
+
+        Returns:
+            Whether this request is for an answer only: the model is shown the tools, may choose none of them, and is told to
+            answer from what it has. What it is told is no part of the log (DECISIONS 20).
         """
         ...
 
-    async def answered(self, assistant: RunMessage) -> None:
-        """Called when an answer with calls to run inline is complete and none of its tools has run: stores it (J8)."""
+    async def answered(self, assistant: RunMessage, calls: Sequence[ProposedCall]) -> None:
+        """Called when an answer with calls to run inline is complete and none of its tools has run: stores it (J8).
+
+        Args:
+            assistant: the answer.
+            calls: all of its calls, those that do not run inline as well.
+        """
         ...
 
     async def read(self, call: ProposedCall) -> Answer:

@@ -107,6 +107,8 @@ class LedRun:
     tools: Sequence[Mapping[str, Any]]
     ceilings: RunCeilings
     context_trust: Trust
+    breakers: Mapping[str, Any]
+    """The counts of the run's breakers, as an append wrote them."""
     attempts_without_progress: int
     cancelled: bool
     overdue: bool
@@ -122,6 +124,8 @@ class Append:
     proposals: Sequence[Proposal] = ()
     answered: Sequence[UUID] = ()
     """Proposals whose answers are among the messages."""
+    breakers: Mapping[str, Any] | None = None
+    """The counts of the run's breakers; ``None`` when they have not changed."""
     trail: Trail = field(default_factory=Trail)
 
 

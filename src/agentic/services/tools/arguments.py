@@ -16,7 +16,7 @@ from agentic.services.tools.json_text import MAX_BYTES, MAX_DEPTH, JsonTextRefus
 from agentic.services.tools.schema_tree import view
 from agentic.services.tools.schemas import SchemaValidator, validator_for
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "InvalidArguments", "parse_arguments"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "InvalidArguments", "parse_arguments", "read_arguments"]
 
 MAX_MESSAGE: Final = 1_000
 
@@ -47,9 +47,7 @@ def parse_arguments(text: str | None, schema: Mapping[str, Any]) -> JsonObject:
     Source: N2, T2, DECISIONS 9.
     """
     validator = validator_for(schema)
-    value = _read(text)
-    if isinstance(value, str):
-        value = _unwrapped(value)
+    value = read_arguments(text)
     if value is None or value == []:
         if required := view(validator.schema, validator.schema).get("required"):
             raise InvalidArguments(f"no arguments were given, but {_listed(required)} required")
@@ -59,6 +57,16 @@ def parse_arguments(text: str | None, schema: Mapping[str, Any]) -> JsonObject:
     arguments = repaired(value, validator.schema)
     _validate(arguments, validator)
     return arguments
+
+
+def read_arguments(text: str | None) -> JsonValue:
+    """Return the value `text` holds, before any schema: `None` for nothing, and what a doubly encoded call holds.
+
+    Raises:
+        InvalidArguments: the text is not one JSON value.
+    """
+    value = _read(text)
+    return _unwrapped(value) if isinstance(value, str) else value
 
 
 def _read(text: str | None) -> JsonValue:

@@ -1,12 +1,15 @@
 """What a handler sees of its call: no store, no registry, no policy, no other tool."""
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from uuid import UUID
 
 from agentic.contract.clock import Clock
+from agentic.contract.json_types import JsonValue
 from agentic.contract.principal import Principal
 
 
@@ -45,6 +48,8 @@ class CallContext:
     """Credential values of this call; the boundary removes them from whatever comes back (B2)."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     usage: list[ReportedUsage] = field(default_factory=list)
+    evidence: str | None = None
+    """Digest of what this call observed; see ``observed``."""
 
     @property
     def organization_id(self) -> UUID:
@@ -60,3 +65,18 @@ class CallContext:
     ) -> None:
         """Say what this call cost; billed once with the call's answer, however often it was attempted (M1)."""
         self.usage.append(ReportedUsage(quantity=Decimal(quantity), unit=unit, cost=cost, provider=provider))
+
+    def observed(self, what: JsonValue) -> None:
+        """Say what this call saw, so that looking again at something that changed is no loop (DECISIONS 20).
+
+        The run compares digests of it between identical calls; five that see the same, or say nothing, end the run. No model
+        reads it, and neither it nor its digest is stored with the result. The last word of a call counts.
+
+        Args:
+            what: the state that was looked at, such as a page's address and text; never the call's arguments, and nothing that
+                differs at every look by itself, such as a time.
+        """
+        text = json.dumps(
+            what, sort_keys=True
+        )  # ASCII: a lone surrogate or U+0000 in a page has a digest like everything else
+        self.evidence = hashlib.sha256(text.encode()).hexdigest()[:32]

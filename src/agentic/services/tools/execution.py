@@ -66,6 +66,7 @@ class Execution:
         trail.tool_calls += 1
         trail.usage.extend(_usage(at, item, id=uuid4()) for item in ctx.usage)
         trail.decisions.append(at.record_of(decided.decision))
+        _observed(at, ctx, result)
         if artifact is not None:
             trail.artifacts.append(artifact)
         raised = answer.error if answer.end is HandlerEnd.RAISED else None
@@ -208,6 +209,7 @@ class Execution:
         result, artifact = _result(claimed.call, claimed.tool, ctx, answer)
         usage = [_usage(claimed.call.at, item, id=usage_id(claimed.claim, n)) for n, item in enumerate(ctx.usage)]
         await self._store(claimed, self._ledger.complete, result, usage=usage, artifact=artifact)
+        _observed(claimed.call.at, ctx, result)
         return result
 
     async def _release(self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer) -> ToolResult:
@@ -286,6 +288,12 @@ def _result(
             return refusal(ErrorCode.INTERNAL_ERROR), None
         case _ as never:
             assert_never(never)
+
+
+def _observed(at: Attempt, ctx: CallContext, result: ToolResult) -> None:
+    """Hand what a successful call saw to the run's breakers."""
+    if result.ok and ctx.evidence is not None and at.call.wire_call_id is not None:
+        at.inv.trail.evidence[at.call.wire_call_id] = ctx.evidence
 
 
 def _said(by: Literal["remote", "domain"], words: str, ctx: CallContext) -> Said:

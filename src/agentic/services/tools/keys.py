@@ -3,7 +3,8 @@
 import hashlib
 from uuid import UUID, uuid5
 
-from agentic.contract.canonical import digest
+from agentic.contract.canonical import canonical, digest
+from agentic.services.tools.arguments import InvalidArguments, read_arguments
 from agentic.services.tools.ports import CallKey, Claim
 
 _USAGE = UUID("6f1d1d5e-6f0e-5d0c-9c63-2f0f6a1f5a11")
@@ -33,3 +34,22 @@ def vendor_key(claim: Claim) -> str:
 def usage_id(claim: Claim, index: int) -> UUID:
     """The id of a usage row of a claimed call: derived from key and epoch, so that it is written once (M1)."""
     return uuid5(_USAGE, f"{claim.key.organization_id}:{claim.key.scope}:{claim.key.key}:{claim.epoch}:{index}")
+
+
+def repetition_key(tool: str, arguments_text: str | None) -> str:
+    """What two calls have in common when they are the same call again, however it is written (DECISIONS 20).
+
+    The order of members, white space and the spelling of a number make no other call; nothing, `null` and `[]` are no arguments.
+    Text that cannot be read stands for itself. The tool's schema has no say, so a call to no tool has a key as well.
+
+    Args:
+        tool: platform name, or the name the model wrote when no tool has it.
+        arguments_text: the model's own text.
+    """
+    try:
+        value = read_arguments(arguments_text)
+        read, body = b"value", canonical({} if value is None or value == [] else value)
+    except InvalidArguments:
+        read, body = b"text", str(arguments_text).encode("utf-8", "surrogatepass")
+    parts = (b"agentic.repetition.v1", tool.encode("utf-8", "surrogatepass"), read, body)
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]

@@ -103,6 +103,8 @@ class Trail:
     tool_calls: int = 0
     """Calls since the last append that count against the run's ceiling; a replay does not."""
     model_requests: int = 0
+    evidence: dict[str, str] = field(default_factory=dict)
+    """What calls observed, as digests by the provider's call id; for the breakers of the run, never written from here."""
 
     def take(self) -> "Trail":
         """Hand over what was gathered and start anew."""

@@ -57,7 +57,7 @@ where r.id = %(run_id)s and r.organization_id = %(organization_id)s and agent.ru
 returning
     r.id, r.organization_id, r.user_id, r.lane, r.root_run_id, r.definition_name, r.definition, r.tools, r.ceilings,
     r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.active_ms, r.model_requests,
-    r.tool_calls, r.has_uncertain, r.partial_reason,
+    r.tool_calls, r.has_uncertain, r.partial_reason, r.breakers,
     r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue
 
 -- name: contracts
@@ -90,7 +90,8 @@ with run as (
     update agent.runs set
         context_trust = least(context_trust, %(trust)s::agent.trust),
         model_requests = model_requests + %(model_requests)s,
-        tool_calls = tool_calls + %(tool_calls)s
+        tool_calls = tool_calls + %(tool_calls)s,
+        breakers = coalesce(%(breakers)s::jsonb, breakers)
     where id = %(run_id)s and organization_id = %(organization_id)s and fence = %(fence)s and state = 'running'
       and lease_expires_at > clock_timestamp()
     returning id, organization_id, root_run_id, model_requests, tool_calls, context_trust::text as context_trust,

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from agno.models.base import Model
 
+from agentic.runtime.agent.agno.answer_only import is_anthropic
 from agentic.runtime.agent.agno.model import GovernedModel, TurnState
 
 
@@ -37,16 +38,11 @@ def _send_once(copy: Any) -> None:
     if hasattr(copy, "max_retries"):
         copy.max_retries = 0
     params = getattr(copy, "client_params", None)
-    if (isinstance(params, dict) and "max_retries" in params) or _takes_client_params_only(copy):
+    if (isinstance(params, dict) and "max_retries" in params) or is_anthropic(copy):
         copy.client_params = {**(params or {}), "max_retries": 0}
     client = getattr(copy, "async_client", None)
     if client is not None and getattr(client, "max_retries", None) and hasattr(client, "with_options"):
         copy.async_client = client.with_options(max_retries=0)
-
-
-def _takes_client_params_only(copy: Any) -> bool:
-    """Whether the SDK's retries can be set through ``client_params`` alone: the Anthropic classes."""
-    return any(base.__module__.startswith("agno.models.anthropic") for base in type(copy).__mro__)
 
 
 def _keep_history_here(copy: Any) -> None:

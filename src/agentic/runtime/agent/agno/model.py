@@ -18,6 +18,7 @@ from agentic.contract.trust import Trust
 from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.agno import call_ids, messages
 from agentic.runtime.agent.agno.adapter import paused_function
+from agentic.runtime.agent.agno.answer_only import answer_only
 from agentic.runtime.agent.agno.attempts import Attempt
 from agentic.runtime.agent.agno.reads import InlineReads, guarded
 from agentic.runtime.agent.agno.router import Route, RoutedCall, route
@@ -70,7 +71,7 @@ class GovernedModel(Model):
 
     async def ainvoke(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """One request, whole answer."""
-        await self._checkpoint(kwargs["messages"])
+        kwargs = await self._checkpoint(kwargs)
         attempt = self._begin()
         try:
             response: ModelResponse = await cast(Any, super()).ainvoke(*args, **kwargs)
@@ -84,7 +85,7 @@ class GovernedModel(Model):
 
     async def ainvoke_stream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ModelResponse]:
         """One request, streamed answer."""
-        await self._checkpoint(kwargs["messages"])
+        kwargs = await self._checkpoint(kwargs)
         attempt = self._begin()
         try:
             async for delta in cast(Any, super()).ainvoke_stream(*args, **kwargs):
@@ -142,9 +143,12 @@ class GovernedModel(Model):
         parent = cast(Any, super())
         return parent._parse_provider_response_delta(response, *args, **kwargs)  # noqa: SLF001 - its override
 
-    async def _checkpoint(self, history: Sequence[Message]) -> None:
+    async def _checkpoint(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Hand over what is new, and return the request as it goes out."""
         self.turn.stop.check()
-        await guarded(self.turn.stop, "checkpoint_failed", self.turn.hooks.before_request(self.turn.take_new(history)))
+        new = self.turn.take_new(request["messages"])
+        must_answer = await guarded(self.turn.stop, "checkpoint_failed", self.turn.hooks.before_request(new))
+        return answer_only(self, request) if must_answer else request
 
     def _begin(self) -> Attempt:
         self.turn.failure = self.turn.reason = None
@@ -179,8 +183,9 @@ class GovernedModel(Model):
             **({STOP_KEY: self.turn.reason} if self.turn.reason else {}),
         }
         call_ids.make_unique(answer, history)
-        routed = route(messages.proposed(answer, self.turn.tools), self.turn.tools)
+        calls = messages.proposed(answer, self.turn.tools)
+        routed = route(calls, self.turn.tools)
         self.turn.routed[answer.id] = routed
         if any(each.route is Route.INLINE for each in routed):
             for stored in self.turn.take_new([answer]):
-                await guarded(self.turn.stop, "answer_not_stored", self.turn.hooks.answered(stored))
+                await guarded(self.turn.stop, "answer_not_stored", self.turn.hooks.answered(stored, calls))
