@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 import time
@@ -105,7 +106,7 @@ async def _tell(
         try:
             tree = await story.tell()
         except (LeftWaiting, asyncio.CancelledError) as left:
-            if story.seconds_to_card is not None:
+            if story.waits_for is not None:
                 _how_to_go_on(screen, story, options)
             if isinstance(left, LeftWaiting):
                 return FAILED
@@ -126,13 +127,13 @@ def _conclude(
         screen.done("Attempt 2 was answered under the same key: accepted once, sent once")
     for call in tree["uncertain"]:
         screen.note(f"Whether {call['tool']} happened is not known. Look into the mailbox, then settle it:")
-        screen.note("  agentic uncertain list")
-        screen.note(f'  agentic uncertain confirm {call["ref"]} --evidence "it is in Sent"   (or deny)')
+        screen.note(f"  {_command(options)} uncertain list")
+        screen.note(f'  {_command(options)} uncertain confirm {call["ref"]} --evidence "it is in Sent"   (or deny)')
     broken = broken_promise(end, options)
     if broken is None:
         screen.done(f"Done in {end.seconds:.1f} s", f"run {end.run_id}")
     else:
-        screen.problem(f"{broken}; 'agentic runs show {end.run_id}' shows what happened")
+        screen.problem(f"{broken}; '{_command(options)} runs show {end.run_id}' shows what happened")
     if options.json:
         sys.stdout.write(end.line() + "\n")
         sys.stdout.flush()
@@ -140,10 +141,15 @@ def _conclude(
 
 
 def _how_to_go_on(screen: Screen, story: Story, options: DemoOptions) -> None:
-    screen.note(f"Nothing was decided. Run {story.run_id} waits in the database. To go on:")
-    screen.note("  agentic approvals list")
-    screen.note("  agentic approvals approve APPROVAL   (or reject)")
-    screen.note("  agentic demo                         its worker carries out what was decided")
+    agentic = _command(options)
+    screen.note(f"Nothing was decided; run {story.run_id} waits in the database. To go on:")
+    screen.note(f"  {agentic} approvals approve {story.waits_for}   (or reject)")
+    screen.note(f"  {agentic} demo   its worker carries out what was decided")
+
+
+def _command(options: DemoOptions) -> str:
+    """The command line's name, with the folder where it is not the usual one."""
+    return "agentic" if options.folder == DEFAULT_FOLDER else f"agentic --folder {shlex.quote(str(options.folder))}"
 
 
 def _end_in_order_on(number: signal.Signals) -> None:

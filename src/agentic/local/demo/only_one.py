@@ -24,6 +24,7 @@ async def only_demo(database_url: str) -> AsyncIterator[None]:
         row = await (await connection.execute(_HOLD)).fetchone()
         if row is None or not row["held"]:
             raise AnotherDemoRuns(
-                "another demo is running in this database; wait until it has ended, or give this one its own with --folder OTHER"
+                "another demo is running in this database; wait until it has ended, "
+                "or give this one a folder of its own: agentic --folder OTHER demo"
             )
         yield

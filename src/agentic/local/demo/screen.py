@@ -20,7 +20,7 @@ class Screen:
     """Prints lines, a spinner while something is awaited, and the two cards."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True, highlight=False, soft_wrap=False)
+        self._console = console or Console(stderr=True, highlight=False, emoji=False)
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -31,26 +31,26 @@ class Screen:
     def title(self, text: str) -> None:
         """A heading."""
         self._console.print()
-        self._console.print(Text(text, style="bold"))
+        self._line(Text(printable(text), style="bold"))
 
     def done(self, what: str, detail: str = "") -> None:
         """Something is up or was done."""
         line = Text.assemble(("  ✓ ", "green"), (printable(what), ""))
         if detail:
             line.append(f"  {printable(detail)}", style="dim")
-        self._console.print(line)
+        self._line(line)
 
     def note(self, text: str) -> None:
         """A sentence in between."""
-        self._console.print(Text(f"  {printable(text)}", style="dim"))
+        self._line(Text(f"  {printable(text)}", style="dim"))
 
     def alarm(self, text: str) -> None:
         """Something went as badly as announced."""
-        self._console.print(Text(f"  ✗ {printable(text)}", style="bold red"))
+        self._line(Text(f"  ✗ {printable(text)}", style="bold red"))
 
     def problem(self, text: str) -> None:
         """Why the demo ends; the one sentence a person must read."""
-        self._console.print(Text.assemble(("error: ", "bold red"), printable(text)))
+        self._line(Text.assemble(("error: ", "bold red"), printable(text)))
 
     def ask(self, text: str) -> None:
         """A question; the answer is typed behind it."""
@@ -67,7 +67,7 @@ class Screen:
         detail = _detail(kind, attributes)
         if detail:
             line.append(f"  {detail}", style="dim")
-        self._console.print(line)
+        self._line(line)
 
     def approval(self, approval: Mapping[str, Any]) -> None:
         """The approval card: exactly what would run (A1)."""
@@ -105,6 +105,10 @@ class Screen:
         ):
             table.add_row(label, Text(printable(str(value))))
         self._console.print(Panel(table, title="Stored by the mail provider", border_style="green", title_align="left"))
+
+    def _line(self, text: Text) -> None:
+        """Unbroken, so that a pipe carries a sentence whole; a terminal breaks it itself."""
+        self._console.print(text, soft_wrap=True)
 
 
 def printable(text: str) -> str:

@@ -115,13 +115,14 @@ async def set_stage(
     Raises:
         AgenticError: one of many, each a sentence with its remedy; nothing is left running.
     """
-    who = home.identity()
-    app_id = f"agentic-demo-{who.organization_id.hex[:12]}"
     killer = crash.Killer()
     async with AsyncExitStack() as open_:
         await open_.enter_async_context(only_demo(database_url))
         applied = await migrate(database_url)
         screen.done("Database", f"{len(applied)} migrations applied" if applied else "up to date")
+        who = home.identity()
+        # Of this folder: on a function server that several demos share, each is an app of its own.
+        app_id = f"agentic-demo-{who.organization_id.hex[:12]}"
         pool = await open_.enter_async_context(open_pool(database_url, max_size=2))
         await crm.ensure_schema(pool)
         await crm.replace_contacts(pool, who.organization_id, casting.report)

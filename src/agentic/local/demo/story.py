@@ -56,6 +56,8 @@ class Story:
         self._worker: WorkerProcess | None = None
         self.run_id: UUID | None = None
         self.seconds_to_card: float | None = None
+        self.waits_for: str | None = None
+        """The approval on the screen."""
 
     async def tell(self) -> Tree:
         """Run it to its end; the run with everything it can say about itself.
@@ -67,6 +69,7 @@ class Story:
         async with AsyncExitStack() as open_:
             open_.push_async_callback(self._stop_worker)
             self._worker = await self._start_worker()
+            await self._wake_earlier_runs()
             self._screen.title(f"Task: {agent.task(self._target)}")
             self.run_id = await self._stage.requester.start(
                 agent.AGENT, agent.task(self._target), request_key=f"demo-{uuid4()}"
@@ -83,9 +86,17 @@ class Story:
                 else:
                     verdict = await self._verdict(approval)
                 await self._stage.approver.decide(str(approval["id"]), approve=verdict)
+                self.waits_for = None
                 self._screen.done("Approved" if verdict else "Rejected", "by another person, through the API")
                 approval = await self._until_asked_or_over()
             return await self._stage.requester.run(self.run_id)
+
+    async def _wake_earlier_runs(self) -> None:
+        """What an earlier demo left behind, such as a call that was approved after it ended, goes on now."""
+        sweeper = self._stage.platform.sweeper
+        woken = await sweeper.outbox() + await sweeper.runs()
+        if woken:
+            self._screen.note("Runs that an earlier demo left behind go on beside this one.")
 
     # -- following the run ----------------------------------------------------------------------------------------------
 
@@ -163,6 +174,7 @@ class Story:
 
     async def _verdict(self, approval: Mapping[str, Any]) -> bool:
         self._screen.approval(approval)
+        self.waits_for = str(approval["id"])
         if self._options.yes:
             self._screen.note("--yes answers.")
             return True
