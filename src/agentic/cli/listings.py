@@ -1,4 +1,4 @@
-"""Listings for people: one row each, identifiers whole so that they can be copied. Pure."""
+"""Listings for people: one row each, identifiers never shortened so that they can be copied. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentic.cli.safe_text import safe_line
-from agentic.cli.times import moment
+from agentic.cli.times import minute
 
 Rows = Sequence[Any]
 """JSON objects as ``api.views`` makes them."""
@@ -22,7 +22,7 @@ def run_table(runs: Rows) -> Table:
                 run["id"],
                 run["definition_name"],
                 run["state"],
-                moment(run["created_at"]),
+                minute(run["created_at"]),
                 run["error_code"] or run["partial_reason"] or ("outcome unknown" if run["has_uncertain"] else ""),
             )
             for run in runs
@@ -35,7 +35,7 @@ def approval_table(approvals: Rows) -> Table:
     return _table(
         ("approval", "tool", "status", "expires", "arguments"),
         [
-            (item["id"], item["tool"], item["status"], moment(item["expires_at"]), item["arguments_text"])
+            (item["id"], item["tool"], item["status"], minute(item["expires_at"]), item["arguments_text"])
             for item in approvals
         ],
     )
@@ -46,7 +46,7 @@ def uncertain_table(calls: Rows) -> Table:
     return _table(
         ("reference", "tool", "since", "why", "arguments"),
         [
-            (call["ref"], call["tool"], moment(call["uncertain_at"]), call["uncertain_reason"], call["arguments_text"])
+            (call["ref"], call["tool"], minute(call["uncertain_at"]), call["uncertain_reason"], call["arguments_text"])
             for call in calls
         ],
     )
@@ -54,14 +54,12 @@ def uncertain_table(calls: Rows) -> Table:
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """The last column takes what room is left; the others are never cut."""
-    cells = [[Text(safe_line(str(cell or ""))) for cell in row] for row in rows]
-    table = Table(box=None, pad_edge=False)
-    for position, name in enumerate(names):
-        last = position == len(names) - 1
-        width = None if last else max(len(name), *(row[position].cell_len for row in cells))
-        table.add_column(name, no_wrap=True, min_width=width, overflow="ellipsis" if last else "fold")
-    for row in cells:
-        table.add_row(*row)
+    table = Table(box=None, pad_edge=False, expand=True)
+    for name in names[:-1]:
+        table.add_column(name, overflow="fold")
+    table.add_column(names[-1], no_wrap=True, overflow="ellipsis", ratio=1)
+    for row in rows:
+        table.add_row(*(Text(safe_line(str(cell or ""))) for cell in row))
     return table
 
 
