@@ -23,9 +23,10 @@ create table agent.spans (
 ) partition by range (started_at);
 create table agent.spans_default partition of agent.spans default;
 
--- Creates the partitions of this month and the next; the sweep calls it, and the default partition takes what it missed.
+-- Creates the partitions of this month and the next; the sweep calls it, with its owner's right to create tables, and the default
+-- partition takes what it missed.
 create function agent.ensure_span_partitions() returns void
-language plpgsql set search_path = '' as $$
+language plpgsql security definer set search_path = '' as $$
 declare
     month timestamptz;
     name text;

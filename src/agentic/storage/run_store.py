@@ -121,6 +121,10 @@ class PostgresRunStore:
         params = {"quiet_s": quiet_s, "limit": limit, "event_name": str(EventName.RUN_NUDGED)}
         return [row["id"] for row in await self._db.all(self._sql["nudge_due"], params)]
 
+    async def ensure_partitions(self) -> None:
+        """Keep room for the spans of this month and the next."""
+        await self._db.one(self._sql["ensure_partitions"], {})
+
     async def tree(self, organization_id: UUID, run_id: UUID) -> RunTree:
         key = {"organization_id": organization_id, "run_id": run_id}
         run = await self._db.one(self._sql["show"], key)

@@ -36,6 +36,7 @@ class Sweeps:
 
     async def runs(self) -> int:
         """Expire approvals, settle stale claims, nudge due runs. Returns how many rows moved."""
+        await self._runs.ensure_partitions()
         expired = await self._approvals.expire(limit=LIMIT)
         settled = await self._journal.sweep(grace_s=CLAIM_GRACE_S, limit=LIMIT)
         nudges = await self._runs.nudge_due(quiet_s=self._quiet_s, limit=LIMIT)

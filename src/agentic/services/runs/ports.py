@@ -83,6 +83,10 @@ class RunStore(Protocol):
         """The sweep's nudges for runs that are due and were not nudged within ``quiet_s`` seconds."""
         ...
 
+    async def ensure_partitions(self) -> None:
+        """Keep room for the spans of this month and the next."""
+        ...
+
     async def tree(self, organization_id: UUID, run_id: UUID) -> RunTree:
         """Everything about a run.
 

@@ -228,7 +228,11 @@ class Execution:
         artifact: ArtifactRecord | None = None,
         raised: Exception | None = None,
     ) -> None:
-        """COMMIT 2. Tried again when the database drops the connection: a second try finds the first or writes it."""
+        """COMMIT 2. Tried again when the database drops the connection.
+
+        A first try that arrived after all makes the second match nothing; the call is then given up here, and the next
+        leader of the run answers it from the journal.
+        """
         at = claimed.call.at
         end = CallEnd(
             outcome_status="ok" if result.ok else "error",

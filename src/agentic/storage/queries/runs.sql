@@ -322,3 +322,7 @@ select coalesce(sum(cost), 0) as cost, coalesce(sum(input_tokens), 0) as input_t
     count(*) as rows
 from agent.ai_usage_log
 where root_run_id = %(run_id)s and organization_id = %(organization_id)s
+
+-- name: ensure_partitions
+-- The sweep's upkeep: partitions of the tree for this month and the next.
+select agent.ensure_span_partitions()
