@@ -77,3 +77,32 @@ def test_what_is_stored_reads_back() -> None:
     breakers = breakers.observed("a", "v1")
     assert Breakers.load(breakers.dump()) == breakers
     assert Breakers.load({}) == Breakers()
+
+
+def _turns(breakers: Breakers, *turns: list[str]) -> Breakers | Trip:
+    moved: Breakers | Trip = breakers
+    for number, keys in enumerate(turns, start=breakers.turn + 1):
+        assert isinstance(moved, Breakers)
+        moved = moved.proposed(number, keys)
+    return moved
+
+
+def test_a_turn_that_is_taken_up_again_counts_once() -> None:
+    once = Breakers().proposed(1, ["a", "a"])
+    assert isinstance(once, Breakers)
+    assert once.proposed(1, ["a", "a"]) is once
+    assert Breakers.load(once.dump()).proposed(1, ["a", "a"]) == once
+    assert once.counts["a"].calls == 2
+
+
+def test_a_batch_that_reaches_the_limit_is_rejected_whole() -> None:
+    assert Breakers().proposed(1, ["b", *["a"] * 5]) is Trip.LOOP
+
+
+def test_any_call_of_the_turn_that_had_to_answer_is_a_loop_and_none_is_not() -> None:
+    four = _turns(Breakers(), ["a"], ["a"], ["a", "a"])
+    assert isinstance(four, Breakers)
+    assert four.must_answer
+    assert four.proposed(4, ["b"]) is Trip.LOOP
+    assert isinstance(four.proposed(4, []), Breakers)
+    assert four.proposed(3, ["a", "a"]) is four  # the turn that led here, taken up after a crash
