@@ -8,12 +8,10 @@ from agentic.bootstrap import App
 from agentic.local.demo.agent import definition
 from agentic.local.demo.crm_tools import crm_tools
 from agentic.local.demo.email_tool import email_tool
-from agentic.local.demo.rehearsal import REHEARSAL, rehearsal
-from agentic.local.demo.settings import DemoSettings
+from agentic.local.demo.rehearsal import rehearsal
+from agentic.local.demo.settings import REHEARSAL, DemoSettings
 from agentic.local.home import DATABASE_URL
 from agentic.storage.pool import Pool, open_pool
-
-IMPORT_PATH = "agentic.local.demo.app:worker_app"
 
 
 def demo_app(pool: Pool, settings: DemoSettings) -> App:

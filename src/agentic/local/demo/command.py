@@ -6,27 +6,24 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from agentic.contract.errors import AgenticError
-from agentic.local.demo.agent import pick_target
 from agentic.local.demo.asking import can_ask
-from agentic.local.demo.crm import SAMPLE, load_contacts
-from agentic.local.demo.functions_server import named_server, require_reachable
+from agentic.local.demo.casting import MODEL, Casting, cast
 from agentic.local.demo.options import DemoOptions
-from agentic.local.demo.rehearsal import REHEARSAL, rehearsal
 from agentic.local.demo.screen import Screen
-from agentic.local.demo.settings import Target
-from agentic.local.demo.stage import Casting, set_stage
-from agentic.local.demo.story import LeftWaiting, Story
+from agentic.local.demo.settings import REHEARSAL
 from agentic.local.demo.summary import Summary, broken_promise, summary
+from agentic.local.demo.workers import Workers
 from agentic.local.home import DEFAULT_FOLDER, Home
-from agentic.runtime.agent.agno.runtime import AgnoLoop
 
-MODEL = "AGENTIC_MODEL"
 OK, FAILED, CANNOT_ASK, INTERRUPTED = 0, 1, 2, 130
-ShowTree = Callable[[Mapping[str, Any]], None]
+Tree = Mapping[str, Any]
+Emails = Sequence[Mapping[str, Any]]
+ShowTree = Callable[[Tree], None]
 
 
 def demo(options: DemoOptions, show_tree: ShowTree | None = None) -> int:
@@ -47,80 +44,67 @@ def demo(options: DemoOptions, show_tree: ShowTree | None = None) -> int:
         )
         return CANNOT_ASK
     try:
-        return _demo(options, screen, show_tree, elapsed=lambda: time.monotonic() - began)
+        casting = cast(options)
+        _say_who_plays(casting, screen)
+        _keep_loopback_off_proxies()
+        tree, emails, end = asyncio.run(_tell(options, casting, screen, elapsed=lambda: time.monotonic() - began))
     except AgenticError as error:
         screen.problem(str(error))
         return FAILED
-    except KeyboardInterrupt:
-        screen.note("Stopped.")
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
-
-
-def _demo(options: DemoOptions, screen: Screen, show_tree: ShowTree | None, *, elapsed: Callable[[], float]) -> int:
-    casting = _cast(options)
-    if casting.model == REHEARSAL:
-        screen.note(
-            f"{MODEL} is not set, so a rehearsal script plays the model. Yours: {MODEL}=openai:gpt-5-mini, its key in the environment."
-        )
-    _keep_loopback_off_proxies()
-    home = Home(options.folder)
-    with screen.working("starting Postgres"):
-        database = home.database()
-        url = database.__enter__()
-    try:
-        return asyncio.run(_tell(url, home, options, casting, screen, show_tree, elapsed))
-    finally:
-        with screen.working("stopping Postgres"):
-            database.__exit__(None, None, None)
-
-
-def _cast(options: DemoOptions) -> Casting:
-    file = options.csv or SAMPLE
-    report = load_contacts(file)
-    target = pick_target(report, file.name)
-    named = named_server()
-    if named is not None:
-        require_reachable(named)
-    model = _model(target)
-    return Casting(model=model, report=report, target=target, named=named)
-
-
-def _model(target: Target) -> str:
-    model = os.environ.get(MODEL, "").strip() or REHEARSAL
-    AgnoLoop({REHEARSAL: lambda: rehearsal(target)}).check_model(model)
-    return model
-
-
-async def _tell(
-    url: str,
-    home: Home,
-    options: DemoOptions,
-    casting: Casting,
-    screen: Screen,
-    show_tree: ShowTree | None,
-    elapsed: Callable[[], float],
-) -> int:
-    _end_in_order_on(signal.SIGTERM)
-    async with set_stage(url, home, options, casting, screen) as stage:
-        story = Story(stage, options, screen, casting.target, elapsed)
-        try:
-            tree = await story.tell()
-        except (LeftWaiting, asyncio.CancelledError) as left:
-            if story.waits_for is not None:
-                _how_to_go_on(screen, story, options)
-            if isinstance(left, LeftWaiting):
-                return FAILED
-            raise
-        emails = await stage.emails(story.run_id) if story.run_id is not None else []
-        end = summary(tree, emails, model=casting.model, seconds_to_card=story.seconds_to_card, seconds=elapsed())
     if show_tree is not None:
         show_tree(tree)
     return _conclude(end, emails, tree, options, screen)
 
 
-def _conclude(
-    end: Summary, emails: Sequence[Mapping[str, Any]], tree: Mapping[str, Any], options: DemoOptions, screen: Screen
-) -> int:
+async def _tell(
+    options: DemoOptions, casting: Casting, screen: Screen, *, elapsed: Callable[[], float]
+) -> tuple[Tree, Emails, Summary]:
+    _end_in_order_on(signal.SIGTERM)
+    home = Home(options.folder)
+    workers = Workers()
+    async with AsyncExitStack() as open_:
+        open_.push_async_callback(workers.stop)
+        await workers.prepare()
+        url = await open_.enter_async_context(_database(home, screen))
+        # imported late: it takes a second or two, in which Postgres and the first worker start
+        from agentic.local.demo.stage import set_stage
+        from agentic.local.demo.story import Story
+
+        stage = await open_.enter_async_context(set_stage(url, home, options, casting, workers, screen))
+        open_.push_async_callback(workers.stop)  # before what they work with
+        story = Story(stage, options, screen, casting.target, elapsed)
+        try:
+            tree = await story.tell()
+        except BaseException:
+            if story.waits_for is not None:
+                _how_to_go_on(screen, story.waits_for, options)
+            raise
+        emails = await stage.emails(tree["run"]["id"])
+        end = summary(tree, emails, model=casting.model, seconds_to_card=story.seconds_to_card, seconds=elapsed())
+    return tree, emails, end
+
+
+@asynccontextmanager
+async def _database(home: Home, screen: Screen) -> AsyncIterator[str]:
+    """The home's database, started and stopped in a thread, so that other things may start meanwhile."""
+    database = home.database()
+    with screen.working("starting Postgres"):
+        starting = asyncio.ensure_future(asyncio.to_thread(database.__enter__))
+        try:
+            url = await asyncio.shield(starting)
+        except asyncio.CancelledError:  # a start cannot be cut short; it is undone once it is done
+            await starting
+            await asyncio.to_thread(database.__exit__, None, None, None)
+            raise
+    try:
+        yield url
+    finally:
+        await asyncio.to_thread(database.__exit__, None, None, None)
+
+
+def _conclude(end: Summary, emails: Emails, tree: Tree, options: DemoOptions, screen: Screen) -> int:
     for email in emails:
         screen.email(email)
     if end.answered_from_key:
@@ -140,11 +124,11 @@ def _conclude(
     return OK if broken is None else FAILED
 
 
-def _how_to_go_on(screen: Screen, story: Story, options: DemoOptions) -> None:
+def _how_to_go_on(screen: Screen, approval_id: str, options: DemoOptions) -> None:
     agentic = _command(options)
-    screen.note(f"Nothing was decided; run {story.run_id} waits in the database. To go on:")
-    screen.note(f"  {agentic} approvals approve {story.waits_for}   (or reject)")
-    screen.note(f"  {agentic} demo   its worker carries out what was decided")
+    screen.title("Nothing was decided; the run waits in the database. To go on:")
+    screen.note(f"{agentic} approvals approve {approval_id}   (or reject)")
+    screen.note(f"{agentic} demo   whose worker carries out what was decided")
 
 
 def _command(options: DemoOptions) -> str:
@@ -164,3 +148,13 @@ def _keep_loopback_off_proxies() -> None:
     for name in ("NO_PROXY", "no_proxy"):
         listed = os.environ.get(name, "")
         os.environ[name] = ",".join(part for part in (listed, "127.0.0.1", "localhost") if part)
+
+
+def _say_who_plays(casting: Casting, screen: Screen) -> None:
+    if casting.model == REHEARSAL:
+        screen.note(
+            f"{MODEL} is not set, so a rehearsal script plays the model. "
+            f"Yours: {MODEL}=openai:gpt-5-mini, its key in the environment."
+        )
+    else:
+        screen.note(f"The model is {casting.model}.")

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentic.local.demo.agent import LIST
-from agentic.local.demo.settings import Target
+from agentic.local.demo.settings import REHEARSAL, Target
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.script import Answered, Call, Calls, Say, SeenMessage
 
-REHEARSAL = "rehearsal"
-"""The name it is registered under."""
 _OPENINGS = (
     "I hope your week started well.",
     "It was good to hear from your team.",

@@ -10,6 +10,8 @@ from agentic.contract.values import Value
 
 VARIABLE = "AGENTIC_DEMO_SETTINGS"
 EMAIL_TIMEOUT_S = 20.0
+REHEARSAL = "rehearsal"
+"""The name the rehearsal's model is registered under."""
 
 
 class Target(Value):

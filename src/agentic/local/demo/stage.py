@@ -19,14 +19,16 @@ from agentic.contract.principal import Role
 from agentic.functions.bus import InngestBus
 from agentic.functions.serve import function_client
 from agentic.local.demo import crash, crm
-from agentic.local.demo.app import IMPORT_PATH, demo_app
+from agentic.local.demo.app import demo_app
+from agentic.local.demo.casting import Casting
 from agentic.local.demo.email_tool import RUN_ID
-from agentic.local.demo.functions_server import DEV, NamedServer
+from agentic.local.demo.functions_server import DEV
 from agentic.local.demo.only_one import only_demo
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.person import Person
 from agentic.local.demo.screen import Screen
-from agentic.local.demo.settings import EMAIL_TIMEOUT_S, VARIABLE, DemoSettings, MailAccount, Target
+from agentic.local.demo.settings import EMAIL_TIMEOUT_S, VARIABLE, DemoSettings, MailAccount
+from agentic.local.demo.workers import Workers
 from agentic.local.engine import FunctionEngine
 from agentic.local.engine.server import bind, serving
 from agentic.local.home import Home
@@ -43,23 +45,6 @@ MAILBOX_FILE = "mailbox.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Casting:
-    """What is decided before anything starts.
-
-    Attributes:
-        model: the model string, or the rehearsal's name.
-        report: the contacts, read.
-        target: whom the story is about.
-        named: the person's own function server, if the environment names one.
-    """
-
-    model: str
-    report: crm.ImportReport
-    target: Target
-    named: NamedServer | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
     """A running platform with its surroundings.
 
@@ -73,24 +58,23 @@ class Stage:
     requester: Person
     approver: Person
     killer: crash.Killer
+    workers: Workers
     logs: Path
     _mail: MailAccount
     _database_url: str
     _worker_settings: WorkerSettings
     _worker_environment: dict[str, str]
 
-    async def worker(self, name: str) -> WorkerProcess:
-        """Start a worker process and wait until the function server calls it.
+    async def next_worker(self) -> WorkerProcess:
+        """The next worker process, once the function server calls it.
 
         Raises:
             WorkerFailed: it does not start.
         """
-        return await WorkerProcess.start(
-            IMPORT_PATH,
-            name=name,
+        return await self.workers.begin(
             database_url=self._database_url,
             settings=self._worker_settings,
-            log=self.logs / f"{name.replace(' ', '-')}.log",
+            logs=self.logs,
             environment=self._worker_environment,
         )
 
@@ -108,9 +92,9 @@ class Stage:
 
 @asynccontextmanager
 async def set_stage(
-    database_url: str, home: Home, options: DemoOptions, casting: Casting, screen: Screen
+    database_url: str, home: Home, options: DemoOptions, casting: Casting, workers: Workers, screen: Screen
 ) -> AsyncIterator[Stage]:
-    """Everything but the workers, until the block ends.
+    """Everything but the workers, which come by one, until the block ends.
 
     Raises:
         AgenticError: one of many, each a sentence with its remedy; nothing is left running.
@@ -178,6 +162,7 @@ async def set_stage(
             requester=await open_.enter_async_context(person(user_id=who.user_id)),
             approver=await open_.enter_async_context(person(user_id=approver_id)),
             killer=killer,
+            workers=workers,
             logs=home.folder / "logs",
             _mail=mail,
             _database_url=database_url,

@@ -21,15 +21,14 @@ POLL_S = 0.1
 PATIENCE_S = 900.0
 """For a model that thinks; a rehearsal is done in seconds."""
 _OVER = ("succeeded", "failed", "cancelled")
-Tree = Mapping[str, Any]
 
 
 class TookTooLong(AgenticError):
     """The run did not move on."""
 
 
-class LeftWaiting(AgenticError):
-    """The person gave no answer; the run goes on waiting."""
+class NoAnswer(AgenticError):
+    """The person left the question open; the run goes on waiting."""
 
 
 class Story:
@@ -52,53 +51,43 @@ class Story:
         self._target = target
         self._elapsed = elapsed
         self._shown: set[str] = set()
-        self._workers = 0
         self._worker: WorkerProcess | None = None
         self.run_id: UUID | None = None
         self.seconds_to_card: float | None = None
         self.waits_for: str | None = None
-        """The approval on the screen."""
+        """The approval that is on the screen."""
 
-    async def tell(self) -> Tree:
+    async def tell(self) -> Mapping[str, Any]:
         """Run it to its end; the run with everything it can say about itself.
 
         Raises:
-            LeftWaiting: nobody answered the approval.
+            NoAnswer: standard input ended before the approval was answered.
             WorkerFailed, ApiRefused, TookTooLong: something is broken.
         """
+        self._worker = await self._start_worker()
+        await self._stage.workers.prepare()
+        await self._wake_earlier_runs()
+        text = agent.task(self._target)
+        self._screen.title(f"Task: {text}")
+        self.run_id = await self._stage.requester.start(agent.AGENT, text, request_key=f"demo-{uuid4()}")
+        self._stage.killer.run_id = self.run_id
+        approval = await self._until_asked_or_over()
         async with AsyncExitStack() as open_:
-            open_.push_async_callback(self._stop_worker)
-            self._worker = await self._start_worker()
-            await self._wake_earlier_runs()
-            self._screen.title(f"Task: {agent.task(self._target)}")
-            self.run_id = await self._stage.requester.start(
-                agent.AGENT, agent.task(self._target), request_key=f"demo-{uuid4()}"
-            )
-            self._stage.killer.run_id = self.run_id
-            approval = await self._until_asked_or_over()
             if approval is not None and self._options.crash:
                 await open_.enter_async_context(crash.sweeping(self._stage.platform, self._screen.note))
             while approval is not None:
-                if self.seconds_to_card is None:
-                    self.seconds_to_card = self._elapsed()
-                    async with self._another_worker():
-                        verdict = await self._verdict(approval)
-                else:
-                    verdict = await self._verdict(approval)
-                await self._stage.approver.decide(str(approval["id"]), approve=verdict)
-                self.waits_for = None
-                self._screen.done("Approved" if verdict else "Rejected", "by another person, through the API")
+                await self._put_to_a_person(approval)
                 approval = await self._until_asked_or_over()
-            return await self._stage.requester.run(self.run_id)
+        self._stage.killer.victim = None
+        return await self._stage.requester.run(self.run_id)
 
     async def _wake_earlier_runs(self) -> None:
         """What an earlier demo left behind, such as a call that was approved after it ended, goes on now."""
         sweeper = self._stage.platform.sweeper
-        woken = await sweeper.outbox() + await sweeper.runs()
-        if woken:
+        if await sweeper.outbox() + await sweeper.runs():
             self._screen.note("Runs that an earlier demo left behind go on beside this one.")
 
-    # -- following the run ----------------------------------------------------------------------------------------------
+    # -- following the run -----------------------------------------------------------------------------------------
 
     async def _until_asked_or_over(self) -> Mapping[str, Any] | None:
         """Show the run until it waits for a person, whose question is returned, or is over."""
@@ -118,20 +107,20 @@ class Story:
                 await self._see_to_the_worker()
                 await asyncio.sleep(POLL_S)
         raise TookTooLong(
-            f"run {self.run_id} has not moved on for {PATIENCE_S / 60:.0f} minutes; the logs in {self._stage.logs} may say why"
+            f"run {self.run_id} has not moved on for {PATIENCE_S / 60:.0f} minutes; "
+            f"the logs in {self._stage.logs} may say why"
         )
 
-    def _show_new(self, tree: Tree) -> None:
+    def _show_new(self, tree: Mapping[str, Any]) -> None:
         for span in tree["spans"]:
             if span["state"] == "closed" and span["id"] not in self._shown:
                 self._shown.add(span["id"])
                 self._screen.span(span)
 
-    # -- the worker in hand -----------------------------------------------------------------------------------------------
+    # -- the worker in hand ----------------------------------------------------------------------------------------
 
     async def _start_worker(self) -> WorkerProcess:
-        self._workers += 1
-        worker = await self._stage.worker(f"worker {self._workers}")
+        worker = await self._stage.next_worker()
         self._screen.done(worker.name.capitalize(), f"process {worker.pid}")
         return worker
 
@@ -143,34 +132,35 @@ class Story:
             raise worker.ended()
         self._stage.killer.victim = None
         self._screen.alarm(
-            f"{worker.name} was killed (SIGKILL): the provider has accepted the email, and nobody heard its answer"
+            f"{worker.name} was killed (SIGKILL): the provider had accepted the email, and nobody heard its answer"
         )
         self._worker = await self._start_worker()
         self._screen.note("It waits until the dead worker's lease and claim have run out.")
 
     @asynccontextmanager
-    async def _another_worker(self) -> AsyncIterator[None]:
-        """While a person thinks, the parked run is in no process: the worker that led it ends, another one starts."""
-        first, self._worker = self._worker, None
-        assert first is not None
-        await first.stop()
-        self._screen.note(f"The run is parked in the database; {first.name} has ended.")
-        starting = asyncio.create_task(self._start_worker(), name="next worker")
-        try:
-            yield
-            self._worker = await starting
-        except BaseException:
-            await _abandon(starting)
-            raise
+    async def _between_workers(self) -> AsyncIterator[None]:
+        """While a person thinks, no process holds the run: the worker that led it has ended, the next one stands by."""
+        assert self._worker is not None
+        await self._worker.stop()
+        self._screen.note(f"The run is parked in the database; {self._worker.name} has ended.")
+        self._worker = None
+        yield
+        self._worker = await self._start_worker()
         if self._options.crash:
+            await self._stage.workers.prepare()
             self._stage.killer.victim = self._worker
 
-    async def _stop_worker(self) -> None:
-        self._stage.killer.victim = None
-        if self._worker is not None:
-            await self._worker.stop()
+    # -- the person ------------------------------------------------------------------------------------------------
 
-    # -- the person ---------------------------------------------------------------------------------------------------------
+    async def _put_to_a_person(self, approval: Mapping[str, Any]) -> None:
+        first = self.seconds_to_card is None
+        if first:
+            self.seconds_to_card = self._elapsed()
+        async with self._between_workers() if first else contextlib.nullcontext():
+            verdict = await self._verdict(approval)
+        await self._stage.approver.decide(str(approval["id"]), approve=verdict)
+        self.waits_for = None
+        self._screen.done("Approved" if verdict else "Rejected", "by another person, through the API")
 
     async def _verdict(self, approval: Mapping[str, Any]) -> bool:
         self._screen.approval(approval)
@@ -182,15 +172,7 @@ class Story:
             self._screen.ask("Approve this call? [y/n]")
             line = await read_line()
             if line is None:
-                raise LeftWaiting("nobody answered")
+                raise NoAnswer("standard input ended before the approval was answered")
             verdict = as_verdict(line)
             if verdict is not None:
                 return verdict
-
-
-async def _abandon(starting: "asyncio.Task[WorkerProcess]") -> None:
-    """Let a worker that nobody needs any more not come up, or go."""
-    if not starting.done():
-        starting.cancel()
-    with contextlib.suppress(asyncio.CancelledError, AgenticError):
-        await (await starting).stop()

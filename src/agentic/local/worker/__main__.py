@@ -1,7 +1,8 @@
 """``python -m agentic.local.worker module:attribute``: one worker, until SIGTERM.
 
-Its surroundings come from the environment: ``DATABASE_URL``, the SDK's ``INNGEST_*``, ``AGENTIC_WORKER_SETTINGS``. The first line
-on standard output is JSON: ``{"ready": URL}``, or ``{"error": SENTENCE}`` and exit 1. The log goes to standard error.
+Its surroundings come from the environment: ``DATABASE_URL``, the SDK's ``INNGEST_*``, ``AGENTIC_WORKER_SETTINGS``; with
+``--standby`` in front they come on standard input instead. The first line on standard output is JSON: ``{"ready": URL}``, or
+``{"error": SENTENCE}`` and exit 1. The log goes to standard error.
 """
 
 import asyncio
@@ -11,26 +12,35 @@ import sys
 
 from agentic.contract.errors import AgenticError
 from agentic.local.worker.parent import end_with_parent
-from agentic.local.worker.serve import serve
 from agentic.local.worker.settings import WorkerSettings
+from agentic.local.worker.standby import FLAG, stand_by
 
 
 def main(arguments: list[str]) -> int:
     """Run one worker; the exit status of the process."""
-    if len(arguments) != 1:
-        sys.stderr.write("usage: python -m agentic.local.worker module:attribute\n")
+    standby, paths = arguments[:1] == [FLAG], [argument for argument in arguments if argument != FLAG]
+    if len(paths) != 1:
+        sys.stderr.write(f"usage: python -m agentic.local.worker [{FLAG}] module:attribute\n")
         return 2
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
-        settings = WorkerSettings.from_environment()
-        if settings.ends_with_parent:
-            end_with_parent()
-        asyncio.run(serve(arguments[0], settings, ready=lambda url: _say({"ready": url})))
+        if standby and not stand_by(paths[0]):
+            return 0
+        _work(paths[0])
     except AgenticError as error:
         _say({"error": str(error)})
         return 1
     return 0
+
+
+def _work(path: str) -> None:
+    from agentic.local.worker.serve import serve  # after the usage message: it takes a second
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    settings = WorkerSettings.from_environment()
+    if settings.ends_with_parent:
+        end_with_parent()
+    asyncio.run(serve(path, settings, ready=lambda url: _say({"ready": url})))
 
 
 def _say(line: dict[str, str]) -> None:

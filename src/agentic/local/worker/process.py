@@ -1,4 +1,4 @@
-"""A worker as whoever starts it sees it: ready or failed, stopped in order, or killed."""
+"""A worker as whoever starts it sees it: prepared, begun, stopped in order, or killed."""
 
 import asyncio
 import contextlib
@@ -6,15 +6,18 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 from agentic.contract.errors import AgenticError
 from agentic.local.home import DATABASE_URL
 from agentic.local.worker.settings import VARIABLE, WorkerSettings
+from agentic.local.worker.standby import FLAG, Orders
 
-READY_S = 60.0
+READY_S = 120.0
+"""Seconds, for a machine that is busy with other things."""
 STOP_S = 20.0
 _TAIL_CHARS = 600
 
@@ -24,66 +27,73 @@ class WorkerFailed(AgenticError):
 
 
 class WorkerProcess:
-    """One running worker, in a process group of its own so that a terminal's Ctrl-C reaches its starter alone."""
+    """One worker, in a process group of its own so that a terminal's Ctrl-C reaches its starter alone."""
 
-    def __init__(self, process: asyncio.subprocess.Process, *, name: str, url: str, log: Path) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, *, early: IO[bytes]) -> None:
         self._process = process
-        self.name = name
-        self.url = url
-        """Where its functions are served."""
-        self.log = log
+        self._early = early
+        self._log: Path | None = None
+        self.name = "worker"
+        self.url = ""
+        """Where its functions are served, once it has begun."""
 
     @classmethod
-    async def start(
-        cls,
-        app: str,
+    async def prepare(cls, app: str) -> Self:
+        """Start a process that imports what it needs and waits for `begin`. It ends with this one, however that ends.
+
+        Args:
+            app: import path of the app, as `loading.loaded` takes it.
+        """
+        early = tempfile.TemporaryFile()  # noqa: SIM115 - read when the worker fails, closed with it
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "agentic.local.worker",
+            FLAG,
+            app,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=early,
+            start_new_session=True,
+        )
+        return cls(process, early=early)
+
+    async def begin(
+        self,
         *,
         name: str,
         database_url: str,
         settings: WorkerSettings,
         log: Path,
         environment: Mapping[str, str] | None = None,
-    ) -> Self:
-        """Start a worker and wait until the function server knows it.
+    ) -> None:
+        """Have it work, and wait until the function server knows it.
 
         Args:
-            app: import path of the app, as `loading.loaded` takes it.
             name: what messages call it.
-            database_url: handed over in the environment, which other users cannot read.
-            settings: how it runs. It always ends with this process, whatever they say.
+            database_url: where its runs are.
+            settings: how it runs. It ends with this process, whatever they say.
             log: the file its log is appended to.
             environment: further variables, over those of this process.
 
         Raises:
-            WorkerFailed: it ended, or said nothing for a minute.
+            WorkerFailed: it ended, or did not become ready; it is gone then.
         """
+        self.name = name
+        self._log = log
         mine = settings.model_copy(update={"ends_with_parent": True})
-        variables = {
-            **os.environ,
-            **(environment or {}),
-            DATABASE_URL: database_url,
-            VARIABLE: mine.model_dump_json(),
-        }
+        variables = {**(environment or {}), DATABASE_URL: database_url, VARIABLE: mine.model_dump_json()}
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as file:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "agentic.local.worker",
-                app,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=file,
-                env=variables,
-                start_new_session=True,
-            )
-        worker = cls(process, name=name, url="", log=log)
+        orders = Orders(environment=variables, log=str(log))
+        assert self._process.stdin is not None
         try:
-            worker.url = await worker._ready()
+            self._process.stdin.write(orders.model_dump_json().encode() + b"\n")
+            with contextlib.suppress(ConnectionError):  # it died; its answer, or the lack of one, says so
+                await self._process.stdin.drain()
+            self.url = await self._ready()
         except BaseException:
-            await worker.kill()
+            await self.kill()
             raise
-        return worker
 
     @property
     def pid(self) -> int:
@@ -95,17 +105,15 @@ class WorkerProcess:
         """Whether it has not ended."""
         return self._process.returncode is None
 
-    async def stop(self, *, within_s: float = STOP_S) -> int:
-        """Ask it to finish the call in hand and go; killed when it takes longer. Returns its exit status."""
-        if self.running:
+    async def stop(self, *, within_s: float = STOP_S) -> None:
+        """Ask it to finish the call in hand and go; killed when it takes longer, and when it had not begun."""
+        if self.running and self.url:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGTERM)
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(within_s):
                     await self._process.wait()
-            except TimeoutError:
-                await self.kill()
-        return await self._process.wait()
+        await self.kill()
 
     async def kill(self) -> None:
         """End it at once, as a crash would, and wait until it is gone."""
@@ -127,16 +135,18 @@ class WorkerProcess:
             raise WorkerFailed(f"{self.name} was not ready within {READY_S:.0f} s. {self._tail()}") from None
         try:
             said = json.loads(line)
-            if "error" in said:
-                raise WorkerFailed(f"{self.name} cannot start: {said['error']}")
-            return str(said["ready"])
-        except (ValueError, KeyError, TypeError):
+        except ValueError:
             await self._process.wait()
             raise self.ended() from None
+        if "error" in said:
+            raise WorkerFailed(f"{self.name} cannot start: {said['error']}")
+        return str(said["ready"])
 
     def _tail(self) -> str:
-        try:
-            text = self.log.read_text(encoding="utf-8", errors="replace").strip()
-        except FileNotFoundError:
-            text = ""
-        return f"Its log is {self.log}" + (f" and ends with: {text[-_TAIL_CHARS:]}" if text else " and is empty.")
+        text = self._log.read_text(encoding="utf-8", errors="replace") if self._log and self._log.exists() else ""
+        if not text:
+            size = self._early.seek(0, os.SEEK_END)
+            self._early.seek(max(0, size - _TAIL_CHARS))
+            text = self._early.read().decode("utf-8", "replace")
+        said = text.strip()[-_TAIL_CHARS:]
+        return f"Its log ends with: {said}" if said else "It wrote no log."
