@@ -15,7 +15,9 @@ from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.service import ApprovalService
 from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import EventBus, Outbox
-from agentic.services.policy import BuiltInPolicy
+from agentic.services.policy import Fact, FactRegistry, PolicyEngine, PolicyService
+from agentic.services.policy.url_seen import url_seen
+from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.default_invoker import DefaultToolInvoker, InvokerSettings
 from agentic.services.tools.ports import PolicyPort
@@ -26,7 +28,8 @@ from agentic.storage.catalogue_store import PostgresCatalogueStore
 from agentic.storage.database import Database
 from agentic.storage.journal_store import PostgresJournalStore
 from agentic.storage.outbox_store import PostgresOutboxStore
-from agentic.storage.pool import open_pool
+from agentic.storage.policy_store import PostgresPolicyStore
+from agentic.storage.pool import Pool, open_pool
 from agentic.storage.run_store import PostgresRunStore
 
 if TYPE_CHECKING:
@@ -41,11 +44,13 @@ class App:
         tools: every tool of the deployment; faulty declarations are all named when the app is opened.
         agents: definitions that can be started by name.
         models: factories of model objects by name, beside the ``provider:model`` strings that always work.
+        facts: what policy rules may ask about calls beyond their arguments; every name in a tool's ``policy_facts`` is one of them.
     """
 
     tools: Sequence[Tool] = ()
     agents: Sequence[AgentDefinition] = ()
     models: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    facts: Sequence[Fact] = ()
 
     def agent(self, name: str) -> AgentDefinition:
         """The definition of this name.
@@ -72,6 +77,7 @@ class Platform:
     approvals: ApprovalService
     approval_store: PostgresApprovalStore
     journal: JournalService
+    policy: PolicyService
     catalogue: PostgresCatalogueStore
     outbox: Outbox
     invoker: DefaultToolInvoker
@@ -92,24 +98,38 @@ async def open_platform(
     policy: PolicyPort | None = None,
     environment: Literal["live", "frozen"] = "live",
     max_connections: int = 8,
+    stores_on: Callable[[Pool], Database] = Database,
 ) -> AsyncIterator[Platform]:
     """Join an app to a migrated database until the block ends.
 
+    Args:
+        policy: what decides in place of the stored rules over the built-in matrix; for tests.
+        max_connections: connections of this process at most.
+        stores_on: what the stores reach the pool through; a benchmark counts there.
+
     Raises:
         RegistryError: naming every fault of every tool declaration.
+        ProgramFault: a fact is declared twice, or under a reserved name.
         StorageUnavailable: nobody answers at the database URL.
     """
     from agentic.runtime.agent.agno.runtime import (
         AgnoLoop,  # imports the framework, half a second that the CLI need not pay
     )
 
-    registry = build_registry(app.tools)
     clock = clock or SystemClock()
     timings = timings or Timings()
     loop = AgnoLoop(app.models)  # type: ignore[arg-type]
     async with open_pool(database_url, max_size=max_connections) as pool:
-        database = Database(pool)
+        database = stores_on(pool)
         run_store = PostgresRunStore(database)
+
+        async def words(ctx: CallContext) -> list[str]:
+            return [loop.text_of(message) for message in await run_store.words(ctx.organization_id, ctx.run_id)]
+
+        facts = FactRegistry([*app.facts, url_seen(words)])
+        registry = build_registry(app.tools, facts=facts.names)
+        policy_store = PostgresPolicyStore(database)
+        engine = PolicyEngine(store=policy_store, facts=facts)
         approval_store = PostgresApprovalStore(database)
         outbox = Outbox(store=PostgresOutboxStore(database), bus=bus)
         approvals = ApprovalService(store=approval_store, flush=outbox.flush)
@@ -117,7 +137,7 @@ async def open_platform(
         invoker = DefaultToolInvoker(
             registry=registry,
             ledger=PostgresCallLedger(database),
-            policy=policy or BuiltInPolicy(),
+            policy=policy or engine,
             clock=clock,
             settings=invoker_settings,
         )
@@ -127,12 +147,25 @@ async def open_platform(
                 registry=registry,
                 database=database,
                 runs=Runs(
-                    store=run_store, registry=registry, loop=loop, models=loop, flush=outbox.flush, timings=timings
+                    store=run_store,
+                    registry=registry,
+                    loop=loop,
+                    models=loop,
+                    flush=outbox.flush,
+                    may_ask=engine.may_ask,
+                    timings=timings,
                 ),
                 run_store=run_store,
                 approvals=approvals,
                 approval_store=approval_store,
                 journal=journal,
+                policy=PolicyService(
+                    store=policy_store,
+                    tools=[tool.spec for tool in registry],
+                    facts=facts,
+                    clock=clock,
+                    runnable={tool.spec.name: tool for tool in registry},
+                ),
                 catalogue=PostgresCatalogueStore(database),
                 outbox=outbox,
                 invoker=invoker,

@@ -75,6 +75,14 @@ class PostgresRunStore:
             for row in rows
         ]
 
+    async def words(self, organization_id: UUID, run_id: UUID) -> list[RunMessage]:
+        """What the user wrote and what calls returned, in order: the run's log without the model's own messages."""
+        rows = await self._db.all(self._sql["words"], {"organization_id": organization_id, "run_id": run_id})
+        return [
+            RunMessage(id=row["message_id"], role=row["role"], body=row["body"], trust=Trust(row["trust"]))
+            for row in rows
+        ]
+
     async def proposals(self, lease: Lease) -> list[Proposal]:
         return [_proposal(row) for row in await self._db.all(self._sql["proposals"], _fence(lease))]
 

@@ -6,17 +6,22 @@ from uuid import UUID
 
 from agentic.contract.canonical import digest
 from agentic.contract.errors import Conflict, ProgramFault
+from agentic.contract.normal_form import nfc
+from agentic.contract.plain import clean_text, plain
 from agentic.contract.principal import Principal
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.ports import AgentLoop
 from agentic.runtime.agent.timings import Timings
 from agentic.services.runs.models import NewRun, RunTree, Started
 from agentic.services.runs.ports import RunStore
+from agentic.services.tools.models import FrozenTool, Mode, ToolSpec
 from agentic.services.tools.registry import ToolRegistry
 
 MAX_INPUT_BYTES = 256 * 1024
 MAX_KEY_CHARS = 200
 Flush = Callable[[Sequence[UUID]], Awaitable[None]]
+MayAsk = Callable[[UUID, Sequence[ToolSpec]], Awaitable[frozenset[str]]]
+"""The names, of these tools, whose calls a rule of this organization could put to a person."""
 
 
 class ModelCheck(Protocol):
@@ -38,6 +43,7 @@ class Runs:
         loop: AgentLoop,
         models: ModelCheck,
         flush: Flush,
+        may_ask: MayAsk | None = None,
         timings: Timings | None = None,
     ) -> None:
         self._store = store
@@ -45,6 +51,7 @@ class Runs:
         self._loop = loop
         self._models = models
         self._flush = flush
+        self._may_ask = may_ask
         self._timings = timings or Timings()
 
     async def start(
@@ -68,9 +75,10 @@ class Runs:
             Conflict: the key was used for another input.
             ProgramFault: a tool or the model of the definition cannot be used.
         """
+        text = clean_text(text)
         _check_text(text, request_key)
         names = [name for name in definition.tools if not principal.scopes or principal.may_name(name)]
-        tools = self._registry.freeze(names)
+        tools = await self._frozen(names, principal.organization_id)
         self._models.check_model(definition.model)
         shown = definition.model_copy(update={"tools": tuple(names)})
         frozen = shown.model_dump(mode="json")
@@ -79,7 +87,7 @@ class Runs:
                 organization_id=principal.organization_id,
                 user_id=principal.user_id,
                 request_key=request_key,
-                request_digest=digest(
+                request_digest=_request_digest(
                     [frozen, text, str(principal.user_id), [tool.spec.contract_hash for tool in tools]]
                 ),
                 lane=lane,
@@ -100,6 +108,15 @@ class Runs:
             await self._flush([started.nudge])
         return started
 
+    async def _frozen(self, names: Sequence[str], organization_id: UUID) -> list[FrozenTool]:
+        """The run's contracts. What a rule could ask a person about runs from a stored proposal, reads too (DECISIONS 15)."""
+        tools = self._registry.freeze(names)
+        inline = [tool.spec for tool in tools if tool.mode is Mode.INLINE]
+        if self._may_ask is None or not inline:
+            return tools
+        asked = await self._may_ask(organization_id, inline)
+        return [tool.model_copy(update={"mode": Mode.PAUSED}) if tool.spec.name in asked else tool for tool in tools]
+
     async def cancel(self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None = None) -> bool:
         """Ask a run to stop at its next call; ``False`` when it is over or stopping already."""
         nudge = await self._store.cancel(organization_id, run_id, user_id=user_id)
@@ -116,6 +133,11 @@ class Runs:
         return await self._store.tree(organization_id, run_id)
 
 
+def _request_digest(request: object) -> str:
+    """What two starts with one key must share. People write in any Unicode form, so the text is brought into form C for it."""
+    return digest(nfc(plain(request)))
+
+
 def _check_text(text: str, request_key: str) -> None:
     if not text.strip():
         raise ProgramFault("the input is empty; say what the agent should do")
@@ -123,5 +145,7 @@ def _check_text(text: str, request_key: str) -> None:
         raise Conflict(
             f"the input is larger than {MAX_INPUT_BYTES // 1024} KiB; put large material where a tool can read it"
         )
-    if not request_key or len(request_key) > MAX_KEY_CHARS:
-        raise ProgramFault(f"the request key has 1 to {MAX_KEY_CHARS} characters")
+    if not request_key or len(request_key) > MAX_KEY_CHARS or clean_text(request_key) != request_key:
+        raise ProgramFault(
+            f"the request key has 1 to {MAX_KEY_CHARS} characters, none of them U+0000 or half a character"
+        )

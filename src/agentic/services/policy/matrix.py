@@ -56,7 +56,8 @@ def _decision(effect: Literal["allow", "deny", "require_approval"], rule: str, r
 
 
 class BuiltInPolicy:
-    """The matrix behind the invoker's policy port."""
+    """The matrix alone behind the invoker's policy port; `engine.PolicyEngine` puts rules over it."""
 
     async def decide(self, question: PolicyQuestion) -> Decision:
+        """Decide one call; asks nobody, so it is never unreachable."""
         return decide(question)

@@ -3,7 +3,7 @@
 Registration names every fault at once, so that a broken declaration is mended in one round (N1, N3).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from agentic.contract.errors import ProgramFault, RegistryError
 from agentic.services.tools.declarations import Tool
@@ -25,6 +25,10 @@ from agentic.services.tools.schemas import SchemaRefused, check_schema
 
 RESERVED_DOMAINS = frozenset({"mcp", "device"})
 """Domains that code tools may not claim; each belongs to one source of tools."""
+URL_SEEN = "url_seen"
+"""The fact behind open egress; known of every tool that declares it, and found out by the platform."""
+RESERVED_FACTS = frozenset({"principal", "run", "arguments"})
+"""Names a fact may not have: rules know these things of every call."""
 
 
 class ToolRegistry:
@@ -59,14 +63,18 @@ class ToolRegistry:
         ]
 
 
-def build_registry(tools: Iterable[Tool]) -> ToolRegistry:
+def build_registry(tools: Iterable[Tool], *, facts: Collection[str] = ()) -> ToolRegistry:
     """Validate the declarations and build the catalogue.
+
+    Args:
+        tools: every tool of the deployment.
+        facts: names of the facts that the deployment can find out.
 
     Raises:
         RegistryError: naming every fault of every declaration.
     """
     listed = list(tools)
-    faults = [fault for tool in listed for fault in _faults(tool)]
+    faults = [fault for tool in listed for fault in (*_faults(tool), *_fact_faults(tool.spec, facts))]
     faults += _clashes([tool.spec for tool in listed])
     if faults:
         raise RegistryError(faults)
@@ -151,6 +159,14 @@ def _limit_faults(spec: ToolSpec) -> Iterator[str]:
             yield f"batch_argument '{spec.batch_argument}' is not a top-level array of the input schema"
     if spec.max_results is not None and spec.output_schema.get("type") != "array":
         yield "max_results is for a tool whose output is an array"
+
+
+def _fact_faults(spec: ToolSpec, facts: Collection[str]) -> Iterator[str]:
+    for name in spec.policy_facts:
+        if name in RESERVED_FACTS:
+            yield f"{spec.name}: the fact '{name}' cannot be declared; rules know it of every call"
+        elif name not in facts:
+            yield f"{spec.name}: nothing finds out the fact '{name}'; register a resolver for it, or take it out of policy_facts"
 
 
 def _clashes(specs: Sequence[ToolSpec]) -> Iterator[str]:

@@ -70,6 +70,12 @@ select message_id, role, format, body, trust::text as trust from agent.run_messa
 where run_id = %(run_id)s and organization_id = %(organization_id)s
 order by seq
 
+-- name: words
+-- The message log of a run without the model's own messages, in order.
+select message_id, role, format, body, trust::text as trust from agent.run_messages
+where run_id = %(run_id)s and organization_id = %(organization_id)s and role <> 'assistant'
+order by seq
+
 -- name: proposals
 -- The calls of the last stored pause.
 select id, turn, ordinal, model_call_id, model_name, tool, arguments_text, fault, state from agent.proposals p
