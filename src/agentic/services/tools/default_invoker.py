@@ -27,7 +27,7 @@ from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Found, VendorWindow, found
 from agentic.services.tools.execution import Execution
 from agentic.services.tools.keys import call_key
-from agentic.services.tools.models import ToolSpec
+from agentic.services.tools.models import MAX_NAME_LENGTH, ToolSpec, model_tool_name
 from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import (
     CallLedger,
@@ -125,7 +125,7 @@ class DefaultToolInvoker:
 
     def _prepare(self, at: Attempt) -> Prepared:
         spec = at.spec
-        if spec is None:
+        if spec is None or at.call.fault == "unknown_tool":  # a platform name is no name the model was shown
             raise Refused(ErrorCode.UNKNOWN_TOOL, detail=_close_names(at))
         if at.call.fault is not None:
             raise Refused(ErrorCode.INVALID_INPUT, detail="The call was cut off before it was whole; propose it again.")
@@ -384,5 +384,6 @@ def _places(error: ValidationError) -> str:
 
 
 def _close_names(at: Attempt) -> str | None:
-    close = get_close_matches(at.call.tool.lower(), at.inv.tools, n=3, cutoff=0.5)
+    shown = [model_tool_name(name) for name in at.inv.tools]
+    close = get_close_matches(model_tool_name(at.call.tool).lower()[:MAX_NAME_LENGTH], shown, n=3, cutoff=0.5)
     return f"Close names: {', '.join(close)}." if close else None

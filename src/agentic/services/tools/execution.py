@@ -15,9 +15,11 @@ from pydantic import BaseModel
 from agentic.contract.clock import Clock
 from agentic.contract.encoding import encode
 from agentic.contract.errors import ClaimInFlight, ClaimLost, GiveUp, ProgramFault, StorageUnavailable
+from agentic.contract.plain import clean_text
 from agentic.contract.results import ErrorCode, Said, ToolResult
 from agentic.services.tools.attempt import Attempt, Claimed, Decided, Prepared
 from agentic.services.tools.boundary import bounded_result
+from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.context import CallContext, ReportedUsage
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Ending, HandlerEnd, ending
@@ -201,6 +203,12 @@ class Execution:
             raise
         except TimeoutError as error:
             return HandlerAnswer(end=HandlerEnd.TIMED_OUT if limit.expired() else HandlerEnd.RAISED, error=error)
+        except asyncio.CancelledError as error:
+            if asked_to_stop():
+                raise
+            escaped = RuntimeError(f"{ctx.tool} let a cancellation of its own escape")
+            escaped.__cause__ = error
+            return HandlerAnswer(end=HandlerEnd.RAISED, error=escaped)
         except Exception as error:
             declared = type(error) in tool.refusals
             return HandlerAnswer(end=HandlerEnd.BUSINESS_REFUSAL if declared else HandlerEnd.RAISED, error=error)
@@ -267,7 +275,10 @@ async def _probe(probe: Probe, model: BaseModel, ctx: CallContext) -> HandlerAns
     try:
         async with asyncio.timeout(ctx.remaining_s):
             return HandlerAnswer(end=HandlerEnd.RETURNED, value=await probe(ctx, model))
-    except Exception as error:  # a probe that fails tells nothing; the operator is asked instead
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and asked_to_stop():
+            raise
+        # a probe that fails tells nothing; the operator is asked instead
         _log.warning("the probe of %s could not tell whether the call happened (%s)", ctx.tool, type(error).__name__)
         return None
 
@@ -280,7 +291,7 @@ def _result(
             return bounded_result(call.spec, answer.value, span_id=call.at.span_id, secrets=ctx.secrets)
         case HandlerEnd.BUSINESS_REFUSAL:
             code = tool.refusals[type(answer.error)] if tool and answer.error else ErrorCode.INTERNAL_ERROR
-            return refusal(code, said=_said("domain", str(answer.error), ctx)), None
+            return refusal(code, said=_said("domain", _words(answer.error), ctx)), None
         case HandlerEnd.DEFINITE_REFUSAL | HandlerEnd.RETRYABLE_REFUSAL:
             if not isinstance(answer.error, DefiniteRefusal):
                 return refusal(ErrorCode.RETRYABLE_UPSTREAM), None
@@ -301,7 +312,14 @@ def _observed(at: Attempt, ctx: CallContext, result: ToolResult) -> None:
 
 
 def _said(by: Literal["remote", "domain"], words: str, ctx: CallContext) -> Said:
-    return Said(by=by, text=redact_text(words, ctx.secrets)[:MAX_SAID_CHARS])
+    return Said(by=by, text=redact_text(clean_text(words), ctx.secrets)[:MAX_SAID_CHARS])
+
+
+def _words(error: Exception | None) -> str:
+    try:
+        return str(error)
+    except Exception:  # a refusal is an answer even when its text cannot be had
+        return type(error).__name__
 
 
 def _usage(at: Attempt, item: ReportedUsage, *, id: UUID) -> UsageRecord:

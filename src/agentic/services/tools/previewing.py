@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.redaction import redact_text
@@ -23,7 +24,10 @@ async def preview_line(tool: Tool, ctx: CallContext, args: object) -> str | None
     try:
         async with asyncio.timeout(ctx.remaining_s):
             line = await tool.preview(ctx, args)  # type: ignore[arg-type]
-    except Exception as error:  # whatever it is, the approval is filed without the line
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and asked_to_stop():
+            raise
+        # whatever it is, the approval is filed without the line
         _log.warning(
             "the preview of %s failed (%s); the approval shows the arguments instead",
             tool.spec.name,
