@@ -1,0 +1,130 @@
+"""The API over a real database, with runs that a scripted model leads: what a person's client would meet."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import jwt
+import pytest
+from pydantic import BaseModel
+
+from agentic.api.app import create_api
+from agentic.api.auth import JwtAuthenticator
+from agentic.bootstrap import App, Platform, open_platform
+from agentic.cli.serving import api_ports
+from agentic.contract.events import Event
+from agentic.contract.principal import Role
+from agentic.runtime.agent.agno.scripted import ScriptedModel
+from agentic.runtime.agent.definition import AgentDefinition
+from agentic.runtime.agent.script import Call, Calls, Say
+from agentic.services.tools.context import CallContext
+from agentic.services.tools.declarations import vendor_tool
+
+SECRET = "a secret that only tests know, long enough to sign with"
+
+
+class Letter(BaseModel):
+    to: str
+    text: str
+
+
+class Posted(BaseModel):
+    id: str
+
+
+@dataclass
+class Bus:
+    """Takes events, or is down."""
+
+    down: bool = False
+    sent: list[Event] = field(default_factory=list)
+
+    async def send(self, events: Sequence[Event]) -> None:
+        if self.down:
+            raise ConnectionError("nobody listens")
+        self.sent += events
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """An organization with people, a platform, and the API."""
+
+    platform: Platform
+    bus: Bus
+    posted: list[str]
+    api: Any
+    organization: UUID = field(default_factory=uuid4)
+    tampers: dict[str, Any] = field(default_factory=dict)
+
+    async def person(self, role: Role | None, organization: UUID | None = None) -> UUID:
+        """Somebody with a role; ``None`` for a stranger."""
+        user = uuid4()
+        if role is not None:
+            await self.platform.approval_store.put_member(organization or self.organization, user, role)
+        return user
+
+    def token(self, user: UUID, organization: UUID | None = None, **claims: Any) -> str:
+        told = {
+            "sub": str(user),
+            "aud": "authenticated",
+            "exp": int(time.time()) + 60,
+            "app_metadata": {"organization_id": str(organization or self.organization)},
+        }
+        return jwt.encode({**told, **claims}, SECRET, algorithm="HS256")
+
+    def as_(self, user: UUID, organization: UUID | None = None) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+        """A client that carries this person's token."""
+        return self.client(headers={"Authorization": f"Bearer {self.token(user, organization)}"})
+
+    def client(self, **given: Any) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+        return httpx.AsyncClient(transport=httpx.ASGITransport(self.api), base_url="http://api.test", **given)
+
+    async def waiting(self, user: UUID, agent: str = "scribe") -> tuple[str, str]:
+        """A run that waits for a person: its id and the approval's."""
+        async with self.as_(user) as http:
+            body = {"agent": agent, "input": "write to Per", "request_key": uuid4().hex}
+            run = (await http.post("/v1/runs", json=body)).json()["run_id"]
+            await self.lead(run)
+            approvals = (await http.get("/v1/approvals", params={"run_id": run})).json()["approvals"]
+        assert [approval["status"] for approval in approvals] == ["pending"]
+        return run, approvals[0]["id"]
+
+    async def lead(self, run: str, organization: UUID | None = None) -> str:
+        """One segment of the run; where it ended."""
+        return (await self.platform.leader.advance(organization or self.organization, UUID(run))).state
+
+
+@pytest.fixture
+async def stage(database: str) -> AsyncIterator[Stage]:
+    posted: list[str] = []
+    faults: dict[str, Exception] = {}
+
+    @vendor_tool(
+        "letters.post",
+        "Post a letter.",
+        side_effects="send",
+        repeatable=False,
+        connection="post",
+        may_repeat_because="a second letter does no harm here",
+    )
+    async def post(ctx: CallContext, args: Letter) -> Posted:
+        posted.append(args.to)
+        if "post" in faults:
+            raise faults["post"]
+        return Posted(id=f"letter-{len(posted)}")
+
+    def model() -> ScriptedModel:
+        return ScriptedModel(
+            script=[Calls([Call("letters.post", {"to": "per@fjord.example", "text": "hello"})]), Say("done")]
+        )
+
+    agents = [AgentDefinition(name="scribe", instructions="Write letters.", model="script", tools=("letters.post",))]
+    bus = Bus()
+    app = App(tools=[post], agents=agents, models={"script": model})
+    async with open_platform(app, database, bus=bus) as platform:
+        api = create_api(api_ports(platform), JwtAuthenticator(SECRET))
+        yield Stage(platform=platform, bus=bus, posted=posted, api=api, tampers=faults)
