@@ -1,0 +1,182 @@
+"""What a person sees before deciding, and of a run afterwards."""
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from agentic.cli.approval_card import approval_card, uncertain_card
+from agentic.cli.run_tree import run_tree
+
+AT = "2031-05-06T07:08:09+00:00"
+APPROVAL: dict[str, Any] = {
+    "id": "a1",
+    "run_id": "r1",
+    "tool": "email.send",
+    "contract_hash": "c1:aa",
+    "digest": "c1:bb",
+    "arguments_text": '{"amount":1e2,"body":"Hello\\nto: someone.else@fjord.example","to":"per@fjord.example"}',
+    "shown": None,
+    "rule_id": "matrix.send",
+    "rule_version": 1,
+    "reason": "it leaves the organization",
+    "requested_by": "u1",
+    "status": "pending",
+    "expires_at": AT,
+    "decided_at": None,
+    "decided_by": None,
+    "comment": None,
+    "created_at": AT,
+}
+UNCERTAIN: dict[str, Any] = {
+    "ref": "0123456789abcdef",
+    "run_id": "r1",
+    "tool": "email.send",
+    "scope": "tool.email.send",
+    "epoch": 3,
+    "attempt": 1,
+    "arguments_text": '{"to":"per@fjord.example"}',
+    "uncertain_at": AT,
+    "uncertain_reason": "the worker died",
+    "effect_sent_at": AT,
+}
+
+
+def printed(renderable: RenderableType, width: int = 160) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, markup=False, highlight=False).print(renderable)
+    return out.getvalue()
+
+
+def span(kind: str, name: str, **given: Any) -> dict[str, Any]:
+    return {
+        "id": name,
+        "parent_id": None,
+        "kind": kind,
+        "name": name,
+        "state": "closed",
+        "status": "ok",
+        "code": None,
+        "started_at": AT,
+        "ended_at": AT,
+        "attributes": {},
+        "input": None,
+        "output": None,
+        **given,
+    }
+
+
+def tree(*spans: dict[str, Any], **given: Any) -> dict[str, Any]:
+    run = {
+        "id": "r1",
+        "definition_name": "scribe",
+        "state": "succeeded",
+        "error_code": None,
+        "partial_reason": None,
+        "parked_on": None,
+        "answer": "done",
+        "model_requests": 2,
+        "tool_calls": 1,
+        "active_ms": 1500,
+        "created_at": AT,
+    }
+    cost = {"cost": "0.25", "input_tokens": 300, "output_tokens": 60, "rows": 3}
+    return {
+        "run": {**run, **given.pop("run", {})},
+        "spans": list(spans),
+        "decisions": [],
+        "approvals": [],
+        "effects": [],
+        "uncertain": [],
+        "cost": cost,
+        **given,
+    }
+
+
+@pytest.mark.guarantee("A1")
+def test_a_card_shows_every_argument_as_it_is_stored() -> None:
+    text = printed(approval_card(APPROVAL))
+    assert "1e2" in text
+    assert "per@fjord.example" in text
+    assert "matrix.send (version 1): it leaves the organization" in text
+    inside = next(line for line in text.splitlines() if "someone.else" in line)
+    assert inside.startswith("│     "), "a line inside a value must not look like an argument of its own"
+
+
+@pytest.mark.guarantee("A1")
+def test_a_card_cannot_be_rewritten_by_what_it_shows() -> None:
+    sly = {**APPROVAL, "arguments_text": '{"to":"x\\u001b[1A\\u202ey"}', "shown": "\x1b[2Jall is well"}
+    text = printed(approval_card(sly))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert r"\x1b[2Jall is well" in text
+
+
+def test_a_card_of_an_unknown_outcome_says_how_to_settle_it() -> None:
+    assert "agentic uncertain confirm|deny 0123456789abcdef --evidence" in printed(uncertain_card(UNCERTAIN))
+
+
+def test_a_tree_names_decision_approval_attempt_and_replay_of_each_call() -> None:
+    attributes = {
+        "policy.effect": "allow",
+        "policy.rule": "matrix.send",
+        "approval.id": "a1",
+        "call.attempt": 2,
+        "replayed": True,
+        "tool.outcome_status": "succeeded",
+    }
+    text = printed(
+        run_tree(
+            tree(
+                span("segment", "segment 1", attributes={"end": "parked"}),
+                span("llm", "gpt", parent_id="segment 1", attributes={"input_tokens": 7, "output_tokens": 5}),
+                span("tool", "email.send", parent_id="segment 1", attributes=attributes, input='{"to":"p"}'),
+            )
+        )
+    )
+    call = next(line for line in text.splitlines() if "email.send" in line)
+    for fact in ("succeeded", "allow by matrix.send", "approval a1", "attempt 2", "replayed"):
+        assert fact in call
+    assert call.startswith(("│   ", "    "))
+    assert "7 + 5 tokens" in text
+    assert "cost 0.25" in text
+
+
+@pytest.mark.guarantee("D3")
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"status": "lost"}, "lost"),
+        ({"status": "error", "code": "denied"}, "denied"),
+        ({"status": "unknown", "code": "outcome_unknown"}, "outcome_unknown"),
+        ({"state": "open", "status": None, "ended_at": None}, "running"),
+        ({"attributes": {"policy.effect": "require_approval"}}, "waits for a person"),
+    ],
+)
+def test_a_tree_says_how_each_call_ended(given: dict[str, Any], word: str) -> None:
+    text = printed(run_tree(tree(span("tool", "crm.note", **given))))
+    assert word in next(line for line in text.splitlines() if "crm.note" in line)
+
+
+def test_a_call_whose_segment_was_never_written_is_still_shown() -> None:
+    assert "email.send" in printed(run_tree(tree(span("tool", "email.send", parent_id="gone"))))
+
+
+def test_a_tree_ends_with_approvals_effects_and_what_is_uncertain() -> None:
+    effect = {
+        "seq": 1,
+        "kind": "uncertain",
+        "tool": "email.send",
+        "epoch": 3,
+        "attempt": 1,
+        "span_id": None,
+        "outcome_code": "outcome_unknown",
+        "note": "found by the sweep",
+        "at": AT,
+    }
+    text = printed(run_tree(tree(approvals=[APPROVAL], effects=[effect], uncertain=[UNCERTAIN])))
+    heads = [line for line in text.splitlines() if line in ("approvals", "effects", "uncertain")]
+    assert heads == ["approvals", "effects", "uncertain"]
+    assert "found by the sweep" in text
+    assert "0123456789abcdef" in text
