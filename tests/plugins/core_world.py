@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, internal_tool, vendor_tool
-from agentic.storage.database import Database
 from agentic.testing import Harness
 
 Does = Callable[[CallContext, Any], Awaitable[Any]]
@@ -96,7 +95,7 @@ async def execute(h: Harness, statement: str, **params: Any) -> int:
 
 async def rows(h: Harness, statement: str, **params: Any) -> list[dict[str, Any]]:
     """Look at rows."""
-    return await h.platform.database.all(statement, params)  # type: ignore[arg-type]
+    return await h.platform.database.all(statement, params)
 
 
 async def journal(h: Harness, run_id: UUID) -> list[dict[str, Any]]:
@@ -104,6 +103,3 @@ async def journal(h: Harness, run_id: UUID) -> list[dict[str, Any]]:
     return await rows(
         h, "select * from agent.idempotency_keys where run_id = %(run_id)s order by created_at", run_id=run_id
     )
-
-
-__all__ = ["Database", "Done", "Words", "World", "execute", "journal", "rows"]

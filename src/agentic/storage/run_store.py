@@ -7,7 +7,7 @@ from typing import Any, LiteralString
 from uuid import UUID, uuid4
 
 from agentic.contract.approvals import ApprovalRequest
-from agentic.contract.errors import Conflict, NotFound
+from agentic.contract.errors import Conflict, NotFound, RunEnded
 from agentic.contract.events import EventName
 from agentic.contract.principal import RunCeilings
 from agentic.contract.trust import Trust
@@ -68,8 +68,16 @@ class PostgresRunStore:
         rows = await self._db.all(self._sql["contracts"], {"hashes": list(hashes)})
         return {row["contract_hash"]: ToolSpec.model_validate(json.loads(row["spec"])) for row in rows}
 
-    async def messages(self, lease: Lease) -> list[RunMessage]:
+    async def messages(self, lease: Lease, *, format: str) -> list[RunMessage]:
         rows = await self._db.all(self._sql["messages"], _fence(lease))
+        for row in rows:
+            if row["format"] != format:
+                raise RunEnded(
+                    status="failed",
+                    code="history_unreadable",
+                    message=f"message {row['message_id']} of the run is of the format {row['format']}, and this deployment reads "
+                    f"{format}; start the work again in a new run",
+                )
         return [
             RunMessage(id=row["message_id"], role=row["role"], body=row["body"], trust=Trust(row["trust"]))
             for row in rows

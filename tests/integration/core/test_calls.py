@@ -6,18 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from core_world import Done, World, execute, journal, rows
 from pydantic import BaseModel
 
 from agentic.contract.principal import RunCeilings
 from agentic.contract.results import ErrorCode
 from agentic.contract.trust import Trust
+from agentic.runtime.agent.script import Turn
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import internal_tool
 from agentic.services.tools.handlers.errors import RetryableUpstreamError, UpstreamUnavailableError
 from agentic.services.tools.ports import Decision, PolicyQuestion
 from agentic.storage.database import Database
 from agentic.testing import Call, Calls, Harness, Say, harness
+from core_world import Done, World, journal, rows
 
 SAVE = Calls([Call("notes.save", {"text": "milk"})])
 
@@ -30,7 +31,7 @@ async def answers(h: Harness, run_id: Any) -> list[dict[str, Any]]:
 @pytest.mark.guarantee("D3")
 async def test_what_the_model_cannot_have_is_answered_recorded_and_the_run_goes_on(database: str) -> None:
     world = World()
-    script = [
+    script: list[Turn] = [
         Calls([Call("drop_table", {"x": 1}), Call("Notes_Save", {"text": "a"}), Call("notes.save", {"text": "b"})]),
         Calls([Call("notes.save", '{"text": "cut'), Call("notes.save", {"words": "c"}), Call("notes.save", "[1]")]),
         Say("Done."),
@@ -67,7 +68,7 @@ async def test_the_platform_name_is_no_name_of_a_tool(database: str) -> None:
                 replace(c, tool="notes.save", model_name="notes.save", fault="unknown_tool") for c in original(*args)
             ]
 
-        loop.open_calls = dotted  # type: ignore[method-assign]
+        loop.open_calls = dotted  # type: ignore[method-assign, assignment]
         assert (await h.settle(run_id)).state == "succeeded"
         [answer] = await answers(h, run_id)
         assert answer["reason_code"] == "unknown_tool"
@@ -78,7 +79,7 @@ async def test_the_platform_name_is_no_name_of_a_tool(database: str) -> None:
 async def test_a_model_that_calls_what_it_cannot_have_for_ever_meets_a_bound(database: str) -> None:
     world = World()
     ceilings = RunCeilings(max_model_requests=5)
-    script = [Calls([Call("drop_table", {"n": n})]) for n in range(20)]
+    script: list[Turn] = [Calls([Call("drop_table", {"n": n})]) for n in range(20)]
     async with harness(tools=[world.write()], script=script, database_url=database, ceilings=ceilings) as h:
         run_id = await h.start()
         settled = await h.settle(run_id)
@@ -88,7 +89,7 @@ async def test_a_model_that_calls_what_it_cannot_have_for_ever_meets_a_bound(dat
 
 async def test_calls_count_against_their_ceiling_and_the_run_ends_with_what_it_has(database: str) -> None:
     world = World()
-    script = [Calls([Call("notes.save", {"text": str(n)})]) for n in range(20)]
+    script: list[Turn] = [Calls([Call("notes.save", {"text": str(n)})]) for n in range(20)]
     ceilings = RunCeilings(max_tool_calls=3)
     async with harness(tools=[world.write()], script=script, database_url=database, ceilings=ceilings) as h:
         run_id = await h.start()
@@ -120,7 +121,7 @@ async def test_a_policy_that_raises_lets_nothing_run(database: str) -> None:
 @pytest.mark.guarantee("J1", "B4")
 async def test_the_same_write_twice_in_a_turn_and_again_later_is_one_effect_and_one_answer(database: str) -> None:
     world = World()
-    script = [Calls([*SAVE.calls, *SAVE.calls]), SAVE, Say("Done.")]
+    script: list[Turn] = [Calls([*SAVE.calls, *SAVE.calls]), SAVE, Say("Done.")]
     async with harness(tools=[world.write()], script=script, database_url=database) as h:
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"
@@ -159,7 +160,7 @@ async def test_a_huge_result_is_bounded_whole_and_kept_as_an_artifact(database: 
         return {"id": "x", "body": "😀" * 3_000_000, "rows": [{"n": n, "text": "r" * 100} for n in range(3_000)]}
 
     world = World()
-    script = [Calls([Call("crm.search", {"text": "a"})]), SAVE, Say("Done.")]
+    script: list[Turn] = [Calls([Call("crm.search", {"text": "a"})]), SAVE, Say("Done.")]
     tools = [world.read(does=huge), world.write(does=huge)]
     async with harness(tools=tools, script=script, database_url=database) as h:
         run_id = await h.start()
@@ -208,7 +209,7 @@ ODD: Mapping[str, Any] = {
 @pytest.mark.guarantee("J4", "B1")
 @pytest.mark.parametrize("which", list(ODD))
 async def test_values_postgres_refuses_never_cost_a_row(database: str, which: str) -> None:
-    script = [
+    script: list[Turn] = [
         Calls([Call("odd.look", {"value": which})]),
         Calls([Call("odd.echo", {"value": which})]),
         Say("x\x00y \ud800"),
@@ -231,7 +232,7 @@ async def test_values_postgres_refuses_never_cost_a_row(database: str, which: st
     ['{"value": "a\\u0000b"}', '{"value": "\\ud800"}', '{"value": NaN}', '{"value": -0.0}', '{"va\\u0000lue": 1}'],
 )
 async def test_arguments_postgres_refuses_are_refused_before_anything_runs(database: str, text: str) -> None:
-    script = [Calls([Call("odd.echo", text)]), Say("Done.")]
+    script: list[Turn] = [Calls([Call("odd.echo", text)]), Say("Done.")]
     async with harness(tools=[echo], script=script, database_url=database) as h:
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"
@@ -253,7 +254,7 @@ async def test_a_tool_name_that_is_no_text_is_answered_too(database: str, name: 
 
             return [replace(c, tool=name, model_name=name, fault="unknown_tool") for c in original(*args)]
 
-        loop.open_calls = renamed  # type: ignore[method-assign]
+        loop.open_calls = renamed  # type: ignore[method-assign, assignment]
         assert (await h.settle(run_id)).state == "succeeded"
         [answer] = await answers(h, run_id)
         assert answer["reason_code"] == "unknown_tool"
@@ -338,7 +339,7 @@ async def login(ctx: CallContext, args: Login) -> Any:
 
 @pytest.mark.guarantee("B2")
 async def test_no_secret_stands_in_spans_journal_answers_or_messages_of_tools(database: str) -> None:
-    script = [Calls([Call("vault.login", {"user": "per", "password": "SECRET-1"})]), Say("In.")]
+    script: list[Turn] = [Calls([Call("vault.login", {"user": "per", "password": "SECRET-1"})]), Say("In.")]
     async with harness(tools=[login], script=script, database_url=database) as h:
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"
@@ -364,7 +365,7 @@ async def test_strings_that_look_like_literals_reach_the_handler_as_they_are(dat
         return Done(id="1")
 
     words = ["None", "true", " FALSE ", "Null", "1", "{}"]
-    script = [Calls([Call("flags.set", {"value": word, "maybe": word}) for word in words]), Say("Done.")]
+    script: list[Turn] = [Calls([Call("flags.set", {"value": word, "maybe": word}) for word in words]), Say("Done.")]
     async with harness(tools=[set_flag], script=script, database_url=database) as h:
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"
@@ -375,7 +376,11 @@ async def test_strings_that_look_like_literals_reach_the_handler_as_they_are(dat
 async def test_the_model_passes_no_identity_and_no_key(database: str) -> None:
     world = World()
     smuggled = {"text": "a", "organization_id": "x", "user_id": "x", "run_id": "x", "idempotency_key": "x"}
-    script = [Calls([Call("notes.save", smuggled)]), Calls([Call("notes.save", {"text": "a"})]), Say("Done.")]
+    script: list[Turn] = [
+        Calls([Call("notes.save", smuggled)]),
+        Calls([Call("notes.save", {"text": "a"})]),
+        Say("Done."),
+    ]
     async with harness(tools=[world.write()], script=script, database_url=database) as h:
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"
@@ -411,7 +416,7 @@ async def test_a_read_that_raises_comes_back_after_a_wait_and_ends_as_a_crash_lo
     async def raises(_ctx: CallContext, _args: Any) -> Any:
         raise KeyError("a defect of the tool")
 
-    script = [Calls([Call("crm.search", {"text": "a"})]), Say("Done.")]
+    script: list[Turn] = [Calls([Call("crm.search", {"text": "a"})]), Say("Done.")]
     async with harness(tools=[world.read(does=raises)], script=script, database_url=database) as h:
         run_id = await h.start()
         settled = await h.settle(run_id)
@@ -435,7 +440,7 @@ async def test_reads_of_a_turn_that_are_refused_side_by_side_are_all_recorded(da
 
 async def test_external_content_makes_a_medium_write_ask_under_its_floor(database: str) -> None:
     world = World()
-    script = [
+    script: list[Turn] = [
         Calls([Call("crm.search", {"text": "a"})]),
         Calls([Call("deals.update", {"text": "b"})]),
         Say("Done."),
@@ -487,7 +492,7 @@ class Counting:
 async def test_a_write_takes_two_commits_a_replay_one_statement_and_a_read_no_commit(database: str) -> None:
     world = World()
     seen: list[tuple[str, int, int]] = []
-    script = [SAVE, SAVE, Calls([Call("crm.search", {"text": "a"})]), Say("Done.")]
+    script: list[Turn] = [SAVE, SAVE, Calls([Call("crm.search", {"text": "a"})]), Say("Done.")]
     async with harness(tools=[world.write(), world.read()], script=script, database_url=database) as h:
         ledger = h.platform.invoker._ledger
         counting = Counting(ledger._db)  # type: ignore[attr-defined]
@@ -504,6 +509,3 @@ async def test_a_write_takes_two_commits_a_replay_one_statement_and_a_read_no_co
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"
         assert seen == [("notes.save", 3, 2), ("notes.save", 1, 0), ("crm.search", 1, 0)]
-
-
-assert execute

@@ -5,21 +5,21 @@ import json
 from uuid import uuid4
 
 import pytest
-from core_world import Done, World, execute, journal, rows
 
 from agentic.contract.errors import Conflict, NotFound, NotPermitted
 from agentic.contract.principal import Role
+from agentic.runtime.agent.script import Turn
 from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.models import Verdict
 from agentic.testing import Call, Calls, Say, harness
-from agentic.testing.harness import SHORT
+from core_world import World, execute, journal, rows
 
 MAIL = Calls([Call("mail.send", {"text": "hello"})])
 
 
 async def test_a_read_answers_inside_the_loop_and_leaves_a_span_and_no_claim(database: str) -> None:
     world = World()
-    script = [Calls([Call("crm.search", {"text": "per"})]), Say("Found.")]
+    script: list[Turn] = [Calls([Call("crm.search", {"text": "per"})]), Say("Found.")]
     async with harness(tools=[world.read()], script=script, database_url=database) as h:
         run_id = await h.start()
         settled = await h.settle(run_id)
@@ -36,7 +36,7 @@ async def test_a_read_answers_inside_the_loop_and_leaves_a_span_and_no_claim(dat
 @pytest.mark.guarantee("D1", "J1")
 async def test_a_low_risk_write_runs_without_asking_and_its_answer_is_stored(database: str) -> None:
     world = World()
-    script = [Calls([Call("notes.save", {"text": "milk"})]), Say("Saved.")]
+    script: list[Turn] = [Calls([Call("notes.save", {"text": "milk"})]), Say("Saved.")]
     async with harness(tools=[world.write()], script=script, database_url=database) as h:
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"
@@ -216,7 +216,7 @@ async def test_an_approval_of_somebody_who_lost_the_role_asks_again(database: st
 
 async def test_a_frozen_environment_runs_reads_only(database: str) -> None:
     world = World()
-    script = [Calls([Call("crm.search", {"text": "a"}), Call("notes.save", {"text": "b"})]), Say("Done.")]
+    script: list[Turn] = [Calls([Call("crm.search", {"text": "a"}), Call("notes.save", {"text": "b"})]), Say("Done.")]
     async with harness(
         tools=[world.read(), world.write()], script=script, database_url=database, environment="frozen"
     ) as h:
@@ -289,7 +289,7 @@ async def test_a_decision_between_the_preflight_and_the_park_is_not_lost_and_not
 @pytest.mark.guarantee("A1")
 async def test_what_was_approved_is_what_runs_whatever_the_order_of_keys_or_the_call_id(database: str) -> None:
     world = World()
-    script = [
+    script: list[Turn] = [
         Calls([Call("mail.send", '{"text": "hello"}', id="one")]),
         Calls([Call("mail.send", ' {"text":"hello" } ', id="two")]),
         Say("Done."),
@@ -365,6 +365,3 @@ async def test_a_comment_with_characters_postgres_refuses_reaches_the_model(data
 
 async def _decide(h: object, approval_id: object, verdict: Verdict = Verdict.APPROVED) -> object:
     return await h.platform.approvals.decide(h.organization_id, approval_id, user_id=h.user_id, verdict=verdict)  # type: ignore[attr-defined]
-
-
-assert SHORT and Done

@@ -26,7 +26,7 @@ from agentic.runtime.agent.lease import kept
 from agentic.runtime.agent.ports import AgentLoop, ProposedCall, Turn, TurnCompleted, TurnFailed, TurnPaused
 from agentic.runtime.agent.repeats import Repeats
 from agentic.runtime.agent.timings import Timings, fault_wait_s
-from agentic.services.runs.models import LedRun, Moved, Proposal, RunEnd
+from agentic.services.runs.models import Append, LedRun, Moved, Proposal, RunEnd
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.invoker import ToolInvoker
@@ -92,7 +92,12 @@ class Advance:
                 raise
 
     async def _lead(self, led: LedRun, stop: SegmentStop) -> Advanced:
-        segment = await self._open(led, stop)
+        try:
+            segment = await self._open(led, stop)
+        except StorageUnavailable:
+            raise
+        except Exception as fault:
+            return await self._unopened(led, fault)
         try:
             over = self._over(led)
             return await self._finish(segment, over) if over is not None else await self._run(segment)
@@ -136,7 +141,7 @@ class Advance:
             ceilings=led.ceilings,
             inv=inv,
             format=self._loop.format,
-            log=await self._store.messages(led.lease),
+            log=await self._store.messages(led.lease, format=self._loop.format),
             stop=stop,
             slice_ends=self._clock.monotonic() + self._timings.slice_s,
             repeats=Repeats(led.breakers),
@@ -146,6 +151,18 @@ class Advance:
         )
         segment.trail.spans.append(segment.opened)
         return segment
+
+    async def _unopened(self, led: LedRun, fault: Exception) -> Advanced:
+        """A run of which no segment can be made, for this deployment at least: it ends when it is over, else another tries."""
+        nothing = Append(format=self._loop.format)
+        over = _ended(fault) if isinstance(fault, RunEnded) else self._over(led)
+        if over is not None:
+            return await self._moved(await self._store.finish(led.lease, nothing, over), Advanced(state=over.state))
+        _report(fault, led)
+        wait_s = fault_wait_s(self._timings, led.attempts_without_progress)
+        due_at = self._clock.now() + timedelta(seconds=wait_s)
+        moved = await self._store.release(led.lease, nothing, due_at=due_at, orderly=False)
+        return await self._moved(moved, Advanced(state="released", due_at=due_at))
 
     async def _tools(self, listed: Sequence[Mapping[str, object]]) -> list[FrozenTool]:
         specs = await self._store.contracts([str(tool["contract_hash"]) for tool in listed])

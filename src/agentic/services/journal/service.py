@@ -5,6 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 from agentic.contract.errors import Conflict, NotFound, NotPermitted
+from agentic.contract.plain import clean_text
 from agentic.contract.principal import Role
 from agentic.services.journal.models import UncertainCall
 
@@ -71,7 +72,7 @@ class JournalService:
             NotPermitted: the person is not an operator.
             Conflict: somebody else settled it first.
         """
-        evidence = evidence.strip()
+        evidence = clean_text(evidence).strip()
         if not MIN_EVIDENCE_CHARS <= len(evidence) <= MAX_EVIDENCE_CHARS:
             raise Conflict(
                 f"write down what you saw: evidence has {MIN_EVIDENCE_CHARS} to {MAX_EVIDENCE_CHARS} characters"

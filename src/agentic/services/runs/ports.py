@@ -45,11 +45,11 @@ class RunStore(Protocol):
         """The frozen specs by hash."""
         ...
 
-    async def messages(self, lease: Lease) -> list[RunMessage]:
+    async def messages(self, lease: Lease, *, format: str) -> list[RunMessage]:
         """The run's log in order.
 
         Raises:
-            RunEnded: ``history_unreadable``, when a message is of another format.
+            RunEnded: ``history_unreadable``, when a message is of another format (DECISIONS 24).
         """
         ...
 

@@ -41,24 +41,31 @@ select id, request_digest from agent.runs where organization_id = %(organization
 
 -- name: take
 -- Takes the lease of a run that is due, and returns what leading it needs. No row: somebody else leads it, or there is nothing to do.
-update agent.runs r set
-    fence = r.fence + 1,
-    state = 'running',
-    active_ms = r.active_ms + case
-        when r.lease_expires_at is null then 0
-        else greatest(0, extract(epoch from least(r.lease_expires_at, clock_timestamp()) - r.leased_at) * 1000)::bigint
-    end,
-    lease_expires_at = clock_timestamp() + make_interval(secs => %(lease_s)s),
-    leased_at = clock_timestamp(),
-    started_at = coalesce(r.started_at, clock_timestamp()),
-    due_at = null,
-    attempts_without_progress = r.attempts_without_progress + 1
-where r.id = %(run_id)s and r.organization_id = %(organization_id)s and agent.run_is_due(r)
-returning
-    r.id, r.organization_id, r.user_id, r.lane, r.root_run_id, r.definition_name, r.definition, r.tools, r.ceilings,
-    r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.active_ms, r.model_requests,
-    r.tool_calls, r.has_uncertain, r.partial_reason, r.breakers,
-    r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue
+-- The segment of a leader that died is closed as lost.
+with led as (
+    update agent.runs r set
+        fence = r.fence + 1,
+        state = 'running',
+        active_ms = r.active_ms + case
+            when r.lease_expires_at is null then 0
+            else greatest(0, extract(epoch from least(r.lease_expires_at, clock_timestamp()) - r.leased_at) * 1000)::bigint
+        end,
+        lease_expires_at = clock_timestamp() + make_interval(secs => %(lease_s)s),
+        leased_at = clock_timestamp(),
+        started_at = coalesce(r.started_at, clock_timestamp()),
+        due_at = null,
+        attempts_without_progress = r.attempts_without_progress + 1
+    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and agent.run_is_due(r)
+    returning
+        r.id, r.organization_id, r.user_id, r.lane, r.root_run_id, r.definition_name, r.definition, r.tools, r.ceilings,
+        r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.active_ms, r.model_requests,
+        r.tool_calls, r.has_uncertain, r.partial_reason, r.breakers,
+        r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue
+), lost as (
+    update agent.spans s set state = 'closed', status = 'lost', ended_at = clock_timestamp()
+    from led where s.run_id = led.id and s.kind = 'segment' and s.state = 'open'
+)
+select * from led
 
 -- name: contracts
 -- The frozen specs of a run.
@@ -292,7 +299,7 @@ returning id
 select r.id, r.organization_id, r.state, r.kind, r.lane, r.definition_name, r.definition, r.user_id, r.context_trust::text as context_trust,
     r.model_requests, r.tool_calls, r.active_ms, r.has_uncertain, r.answer, r.partial_reason, r.error_code, r.created_at, r.started_at,
     r.finished_at, r.due_at, r.fence,
-    (select w.kind from agent.run_waits w where w.run_id = r.id order by w.ordinal limit 1) as parked_on
+    (select w.kind from agent.run_waits w where w.run_id = r.id and r.state = 'parked' order by w.ordinal limit 1) as parked_on
 from agent.runs r
 where r.id = %(run_id)s and r.organization_id = %(organization_id)s
 
