@@ -6,6 +6,7 @@ dies instead, the lease runs out and the next leader goes on from the stored mes
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -326,6 +327,7 @@ def _ended(ended: RunEnded) -> RunEnd:
 
 
 def _report(fault: BaseException, led: LedRun) -> None:
-    """Tell operators. The text of the fault stays in the log of this process; arguments and results are in neither."""
-    _log.error("run %s met a fault: %s", led.lease.run_id, type(fault).__name__, exc_info=fault)
-    sentry_sdk.capture_exception(fault)
+    """Tell operators: class and place of the fault. Its text stays out, for a handler's error may quote a credential (B2)."""
+    frames = "".join(traceback.format_tb(fault.__traceback__))
+    _log.error("run %s met a fault: %s\n%s", led.lease.run_id, type(fault).__name__, frames)
+    sentry_sdk.capture_message(f"run {led.lease.run_id} met a fault: {type(fault).__name__}", level="error")
