@@ -22,6 +22,7 @@ from agentic.runtime.agent.script import Fail, Turn, Usage
 from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.models import Approval, Verdict
 from agentic.services.journal.models import UncertainCall
+from agentic.services.policy import Fact
 from agentic.services.runs.models import RunMessage, RunTree
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.default_invoker import InvokerSettings
@@ -183,6 +184,7 @@ async def harness(
     clock: Clock | None = None,
     policy: PolicyPort | None = None,
     environment: Literal["live", "frozen"] = "live",
+    facts: Sequence[Fact] = (),
 ) -> AsyncIterator[Harness]:
     """A deployment of these tools around a scripted model, on a database of its own.
 
@@ -194,6 +196,8 @@ async def harness(
         failures: requests to the model that fail, by number from 0.
         timings: durations of leases and waits; short by default.
         claim_grace_s: how long a claim outlives its call's timeout.
+        policy: what decides; ``None`` for stored rules over the built-in matrix, as in a deployment.
+        facts: what rules may ask about calls.
 
     Raises:
         RegistryError: naming every fault of the declarations.
@@ -202,7 +206,8 @@ async def harness(
         if database_url is None:
             database_url = await asyncio.to_thread(stack.enter_context, temporary_postgres())
             await migrate(database_url)
-        app = App(tools=tools, models={MODEL: _model(script, reword=reword, failures=failures, usage=usage)})
+        models = {MODEL: _model(script, reword=reword, failures=failures, usage=usage)}
+        app = App(tools=tools, models=models, facts=facts)
         bus = RecordingBus()
         platform = await stack.enter_async_context(
             open_platform(

@@ -4,7 +4,9 @@ The library hands run-time errors back as values that are true to Python, raises
 even inside ``has()``. Here a condition answers True, False or a `ConditionError`, and nothing else (D4).
 """
 
+import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,6 +44,9 @@ _NAMES: Final[Mapping[str, cel.Type]] = {
 }
 NAMES: Final = tuple(_NAMES)
 """What a condition may name beside ``facts.…``. ``principal.user_id`` is empty for a run that no person started."""
+_LARGEST: Final = int(sys.float_info.max)
+_ABOVE: Final = math.nextafter(2.0**64, math.inf)
+_BELOW: Final = math.nextafter(-(2.0**63), -math.inf)
 _FAULT = re.compile(r"ERROR: <input>:(?P<line>-?\d+):(?P<column>-?\d+): (?P<what>.*)")
 _CONTAINER = re.compile(r" \(in container '[^']*'\)")
 _STATUS = re.compile(r"\s*\[[A-Z_]+\]\s*$|^[A-Z_]+: ")
@@ -112,8 +117,10 @@ class ConditionEnvironment:
         try:
             expression = self._env.compile(text)
             kind = expression.return_type()
-        except Exception as error:  # the library raises RuntimeError, and UnicodeEncodeError for what is no text
+        except RuntimeError as error:
             raise ConditionFault(_fault(str(error), self._facts)) from error
+        except (TypeError, UnicodeEncodeError) as error:
+            raise ConditionFault("it holds half a surrogate pair, which is no text") from error
         if kind != cel.Type.BOOL:
             raise ConditionFault(
                 f"it gives {_article(kind.name())}, not true or false; compare it with something, such as args.urgent == true"
@@ -121,8 +128,11 @@ class ConditionEnvironment:
         return Condition(expression)
 
     def bind(self, values: Mapping[str, Any]) -> Bound:
-        """Offer values by name. JSON data only, ``now`` as an aware datetime; a name left out is an error where it is used."""
-        return Bound(self._env.Activation(dict(values)))
+        """Offer values by name. JSON data only, ``now`` as an aware datetime; a name left out is an error where it is used.
+
+        A value that is no JSON makes every use of the name it stands in an error, of its siblings too.
+        """
+        return Bound(self._env.Activation({name: _carried(value) for name, value in values.items()}))
 
 
 @lru_cache(maxsize=512)
@@ -148,6 +158,23 @@ def valid_pattern(literal: str) -> str | None:
     except ConditionFault as fault:
         return str(fault)
     return answer.message if isinstance(answer, ConditionError) else None
+
+
+def _carried(value: Any) -> Any:
+    """A value the library can carry: a whole number beyond 64 bits as a double near it, in the same order to any literal."""
+    match value:
+        case bool():
+            return value
+        case int() if value >= 2**64:
+            return max(_ABOVE, float(min(value, _LARGEST)))
+        case int() if value < -(2**63):
+            return min(_BELOW, float(max(value, -_LARGEST)))
+        case list():
+            return [_carried(item) for item in value]
+        case dict():
+            return {key: _carried(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _fault(text: str, facts: Mapping[str, FactType]) -> str:

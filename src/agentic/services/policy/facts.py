@@ -160,8 +160,11 @@ _IS: Mapping[FactType, Callable[[Any], bool]] = {
 def _json(value: Any, depth: int) -> Any:
     """A value as conditions take it. A decimal becomes a whole number or the nearest double, as a literal of a condition does."""
     match value:
-        case None | bool() | str():
+        case None | bool():
             return value
+        case str():
+            value.encode()  # half a surrogate pair raises, a ValueError as below
+            return str(value)
         case int():
             return int(value)
         case float() if math.isfinite(value):
