@@ -7,13 +7,14 @@ from pydantic import BaseModel
 
 from agentic.bootstrap import App
 from agentic.runtime.agent.agno.scripted import ScriptedModel
+from agentic.runtime.agent.script import Turn
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import internal_tool
 from agentic.testing import Call, Calls, EffectLedger, Say, die
 from agentic.testing.harness import MODEL
 
 LEDGER, DIE_AT = "BREAKER_WORLD_LEDGER", "BREAKER_WORLD_DIE_AT"
-SCRIPT = [*[Calls([Call("page.look", {})])] * 4, Say("It never changed.")]
+SCRIPT: list[Turn] = [*[Calls([Call("page.look", {})])] * 4, Say("It never changed.")]
 
 
 class Nothing(BaseModel):

@@ -80,12 +80,13 @@ async def test_the_tools_stay_on_the_wire_and_none_may_be_chosen(dialect: Dialec
 
 @DIALECTS
 async def test_a_choice_the_user_set_for_the_model_does_not_win(dialect: Dialect) -> None:
-    own = {
+    settings: dict[str, dict[str, Any]] = {
         CHAT.name: {"tool_choice": "required", "seed": 7},
         RESPONSES.name: {"tool_choice": "required", "user": "u1"},
         CLAUDE.name: {"tool_choice": {"type": "auto"}, "metadata": {"user_id": "u1"}},
         GEMINI.name: {},
-    }[dialect.name]
+    }
+    own = settings[dialect.name]
     _, last = await _bodies(dialect, True, READ, Reply(text="Ada."), settings={"request_params": own})
     assert FORBIDDEN[dialect.name](last)
     kept = {name: value for name, value in own.items() if name != "tool_choice"}

@@ -12,13 +12,14 @@ import pytest
 import breaker_world
 from agentic.runtime.agent.agno.answer_only import DIRECTIVE
 from agentic.runtime.agent.agno.scripted import ScriptedModel
+from agentic.runtime.agent.script import Turn
 from agentic.services.tools.context import CallContext
 from agentic.testing import KILLED, Call, Calls, Harness, Say, SeenMessage, advance_in_child, harness
 from agentic.testing.harness import SHORT
 from core_world import Done, World, rows
 
-READ = Calls([Call("crm.search", {"text": "Ada"})])
-MAIL = Calls([Call("mail.send", {"text": "hello"})])
+READ: Turn = Calls([Call("crm.search", {"text": "Ada"})])
+MAIL: Turn = Calls([Call("mail.send", {"text": "hello"})])
 
 
 class Asked:
@@ -41,7 +42,7 @@ async def segments(h: Harness, run_id: UUID) -> list[tuple[str | None, str | Non
 async def counted(h: Harness, run_id: UUID) -> dict[str, Any]:
     """The run's breakers as its row holds them."""
     [row] = await rows(h, "select breakers from agent.runs where id = %(run_id)s", run_id=run_id)
-    return row["breakers"]
+    return dict(row["breakers"])
 
 
 async def test_after_four_identical_reads_the_model_is_told_to_answer_and_the_log_does_not_hold_that(
@@ -64,7 +65,7 @@ async def test_after_four_identical_reads_the_model_is_told_to_answer_and_the_lo
 
 async def test_three_identical_reads_and_others_leave_the_model_free(database: str) -> None:
     world, asked = World(), Asked()
-    other = [Calls([Call("crm.search", {"text": text})]) for text in "abc"]
+    other: list[Turn] = [Calls([Call("crm.search", {"text": text})]) for text in "abc"]
     async with harness(tools=[world.read()], script=[READ] * 3 + other + [asked], database_url=database) as h:
         assert (await h.settle(await h.start())).state == "succeeded"
         assert asked.last is not None
@@ -74,7 +75,7 @@ async def test_three_identical_reads_and_others_leave_the_model_free(database: s
 @pytest.mark.parametrize("again", ["crm.search", "crm.find", "mail.send", "nobody.knows"])
 async def test_a_call_in_place_of_the_answer_ends_the_run_before_it_is_dispatched(database: str, again: str) -> None:
     world = World()
-    script = [READ] * 4 + [Calls([Call(again, {"text": "Ada"})]), Say("never")]
+    script: list[Turn] = [*[READ] * 4, Calls([Call(again, {"text": "Ada"})]), Say("never")]
     tools = [world.read(), world.read("crm.find"), world.send()]
     async with harness(tools=tools, script=script, database_url=database) as h:
         run_id = await h.start()
@@ -219,7 +220,7 @@ async def test_what_an_effect_saw_is_known_to_the_run_and_its_replays_see_nothin
 async def test_the_counts_outlive_the_segment_and_the_wait_for_a_person(database: str, requests: int) -> None:
     world, asked = World(), Asked()
     both = Calls([Call("crm.search", {"text": "Ada"}), Call("mail.send", {"text": "hello"})])
-    script = [READ, both, READ, READ, asked]
+    script: list[Turn] = [READ, both, READ, READ, asked]
     async with harness(tools=[world.read(), world.send()], script=script, database_url=database) as h:
         run_id = await h.start(agent=h.agent.model_copy(update={"max_requests_per_segment": requests}))
         assert (await h.settle(run_id)).state == "parked"
