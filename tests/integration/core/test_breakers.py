@@ -94,7 +94,10 @@ async def test_a_call_in_place_of_the_answer_ends_the_run_before_it_is_dispatche
 async def test_a_batch_that_reaches_the_limit_by_itself_runs_none_of_its_calls(database: str, tool: str) -> None:
     world = World()
     texts = ['{"text": "Ada"}', '{ "text":"Ada" }', '{"text":"\\u0041da"}', '{"text":"Ada"}\n', '{"text":"Ada"}']
-    script = [Calls([Call("crm.find", {"text": "first"}), *[Call(tool, text) for text in texts]]), Say("never")]
+    script: list[Turn] = [
+        Calls([Call("crm.find", {"text": "first"}), *[Call(tool, text) for text in texts]]),
+        Say("never"),
+    ]
     tools = [world.read(), world.read("crm.find"), world.write()]
     async with harness(tools=tools, script=script, database_url=database) as h:
         run_id = await h.start()
@@ -266,7 +269,7 @@ async def test_a_denial_beside_a_read_that_met_a_fault_counts_once(database: str
 
     world = World()
     turn = Calls([Call("crm.find", {"text": "Ada"}), Call("crm.search", {"text": "Ada"})])
-    script = [turn, Calls([Call("crm.find", {"text": "Ada"})]), Say("Given up.")]
+    script: list[Turn] = [turn, Calls([Call("crm.find", {"text": "Ada"})]), Say("Given up.")]
     tools = [world.read("crm.find"), world.read(does=look)]
     async with harness(tools=tools, script=script, database_url=database) as h:
         run_id = await h.start()
