@@ -59,7 +59,12 @@ def digest(value: JsonValue) -> str:
 
     Source: DECISIONS 10.
     """
-    return f"{DIGEST_VERSION}:{hashlib.sha256(canonical(value)).hexdigest()}"
+    return digest_of(canonical(value))
+
+
+def digest_of(body: bytes) -> str:
+    """Return the digest of a value whose canonical bytes are at hand; `digest(v)` is `digest_of(canonical(v))`."""
+    return f"{DIGEST_VERSION}:{hashlib.sha256(body).hexdigest()}"
 
 
 def number_text(number: float) -> str:

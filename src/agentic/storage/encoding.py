@@ -22,12 +22,18 @@ def text(value: str | None) -> str | None:
 
 def jsonb(value: Any) -> str:
     """The text of a jsonb parameter."""
-    return json.dumps(_clean(value), ensure_ascii=False, allow_nan=False, default=_plain)
+    dumped = _dumped(value)
+    # what may need cleaning shows in the text itself; nearly nothing does
+    return dumped if dumped.isascii() and "\\u0000" not in dumped else _dumped(_clean(value))
 
 
 def record(value: Any) -> dict[str, Any]:
     """A dataclass as one element of a recordset parameter, without its nested copies."""
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
 
 
 def _plain(value: Any) -> Any:

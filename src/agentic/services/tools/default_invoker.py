@@ -14,7 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 
 from agentic.contract.approvals import ApprovalRequest
-from agentic.contract.canonical import canonical, digest
+from agentic.contract.canonical import canonical, digest_of
 from agentic.contract.clock import Clock
 from agentic.contract.errors import ApprovalRequired, ClaimInFlight, LeaseLost, NotFound, RunEnded
 from agentic.contract.json_types import JsonObject
@@ -130,14 +130,14 @@ class DefaultToolInvoker:
         if at.call.fault is not None:
             raise Refused(ErrorCode.INVALID_INPUT, detail="The call was cut off before it was whole; propose it again.")
         tool = self._registry.get(spec.name)
-        at.arguments, model = _arguments(at.call.arguments_text, spec, tool)
-        at.digest = digest(at.arguments)
+        at.arguments, body, model = _arguments(at.call.arguments_text, spec, tool)
+        at.digest = digest_of(body)
         return Prepared(
             at=at,
             spec=spec,
             tool=tool,
             arguments=at.arguments,
-            arguments_text=canonical(at.arguments).decode(),
+            arguments_text=body.decode(),
             digest=at.digest,
             model=model,
             key=call_key(
@@ -310,11 +310,12 @@ class DefaultToolInvoker:
         )
 
 
-def _arguments(text: str | None, spec: ToolSpec, tool: Tool | None) -> tuple[JsonObject, BaseModel | None]:
-    """One value of the arguments, and the live tool's own view of it (N2)."""
+def _arguments(text: str | None, spec: ToolSpec, tool: Tool | None) -> tuple[JsonObject, bytes, BaseModel | None]:
+    """One value of the arguments, its canonical bytes, and the live tool's own view of it (N2)."""
     try:
         arguments = parse_arguments(text, spec.input_schema)
-        model = tool.input_model.model_validate_json(canonical(arguments)) if tool is not None else None
+        body = canonical(arguments)
+        model = tool.input_model.model_validate_json(body) if tool is not None else None
     except InvalidArguments as error:
         raise Refused(ErrorCode.INVALID_INPUT, detail=str(error)) from error
     except ValidationError as error:
@@ -325,7 +326,7 @@ def _arguments(text: str | None, spec: ToolSpec, tool: Tool | None) -> tuple[Jso
             raise Refused(
                 ErrorCode.BATCH_TOO_LARGE, detail=f"/{spec.batch_argument} takes at most {spec.max_batch_size} items."
             )
-    return arguments, model
+    return arguments, body, model
 
 
 def _run_is_ours(call: Prepared, pre: Preflight) -> None:

@@ -51,10 +51,10 @@ class SchemaValidator:
 
 
 def validator_for(schema: Schema | bool, *, closed: bool = True) -> SchemaValidator:
-    """Return the validator of `schema`, compiled once.
+    """Return the validator of `schema`, compiled once for all schemas that say the same.
 
     Args:
-        schema: 2020-12, or draft-07 where it says so.
+        schema: 2020-12, or draft-07 where it says so. Nobody changes it afterwards: it is not read again.
         closed: whether members the schema does not declare are refused at the root when it is silent about them. Arguments
             are read closed, results open.
 
@@ -63,9 +63,22 @@ def validator_for(schema: Schema | bool, *, closed: bool = True) -> SchemaValida
 
     Source: DECISIONS 9, 28.
     """
-    original = {} if schema is True else schema
+    original = _ANYTHING if schema is True else schema
     if not isinstance(original, Mapping):
         raise SchemaRefused("a schema that accepts nothing, or is no object, makes no tool")
+    with _lock:
+        if (seen := _seen.get((id(original), closed))) is not None and seen[0] is original:
+            return seen[1]
+    validator = _by_content(original, closed=closed)
+    with _lock:
+        # kept with the schema itself: an id is only its own as long as it lives
+        _seen[id(original), closed] = original, validator
+        while len(_seen) > _CACHE_SIZE:
+            _seen.popitem(last=False)
+    return validator
+
+
+def _by_content(original: Schema, *, closed: bool) -> SchemaValidator:
     try:
         key = hashlib.sha256(encode(dict(original))).digest(), closed
     except (ValueError, TypeError, RecursionError) as error:
@@ -82,7 +95,9 @@ def validator_for(schema: Schema | bool, *, closed: bool = True) -> SchemaValida
     return validator
 
 
+_ANYTHING: Final[Schema] = {}
 _cache: OrderedDict[tuple[bytes, bool], SchemaValidator] = OrderedDict()
+_seen: OrderedDict[tuple[int, bool], tuple[Schema, SchemaValidator]] = OrderedDict()
 _lock = Lock()
 
 
