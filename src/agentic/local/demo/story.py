@@ -156,15 +156,15 @@ class Story:
         first = self.seconds_to_card is None
         if first:
             self.seconds_to_card = self._elapsed()
+        self._screen.approval(approval)
+        self.waits_for = str(approval["id"])
         async with self._between_workers() if first else contextlib.nullcontext():
-            verdict = await self._verdict(approval)
+            verdict = await self._verdict()
         await self._stage.approver.decide(str(approval["id"]), approve=verdict)
         self.waits_for = None
         self._screen.done("Approved" if verdict else "Rejected", "by another person, through the API")
 
-    async def _verdict(self, approval: Mapping[str, Any]) -> bool:
-        self._screen.approval(approval)
-        self.waits_for = str(approval["id"])
+    async def _verdict(self) -> bool:
         if self._options.yes:
             self._screen.note("--yes answers.")
             return True

@@ -1,0 +1,169 @@
+"""Runs the real command line: as a program whose output is read, and at a terminal where somebody types."""
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import pty
+import shutil
+import signal
+import sys
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE_S = 150.0
+"""For machines that are busy with other things."""
+_PROGRAM = (sys.executable, "-c", "from agentic.cli import main; main()")
+_UNSET = ("DATABASE_URL", "AGENTIC_MODEL", "INNGEST_DEV", "INNGEST_BASE_URL", "OPENAI_API_KEY")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """A command that has ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """The JSON object in the last line of standard output."""
+        last: dict[str, Any] = json.loads(self.stdout.splitlines()[-1])
+        return last
+
+
+class Terminal:
+    """A command at a terminal: standard input is one, what it says is collected."""
+
+    def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
+        self._process = process
+        self._master = master
+        self._said = bytearray()
+        self._news = asyncio.Event()
+        asyncio.get_running_loop().add_reader(master, self._read)
+
+    @property
+    def said(self) -> str:
+        return self._said.decode("utf-8", "replace")
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def kill(self) -> None:
+        self._process.send_signal(signal.SIGKILL)
+
+    async def shows(self, text: str) -> None:
+        """Wait until the text stands on the screen."""
+        async with asyncio.timeout(PATIENCE_S):
+            while text not in self.said:
+                self._news.clear()
+                assert self._process.returncode is None, self.said
+                await self._news.wait()
+
+    async def ended(self) -> Ended:
+        async with asyncio.timeout(PATIENCE_S):
+            stdout, _ = await self._process.communicate()
+        return Ended(status=self._process.returncode or 0, stdout=stdout.decode(), stderr=self.said)
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._master)
+        os.close(self._master)
+        if self._process.returncode is None:
+            self._process.kill()
+
+    def _read(self) -> None:
+        try:
+            self._said += os.read(self._master, 65536)
+        except OSError as error:
+            if error.errno != errno.EIO:  # the other end is closed
+                raise
+            asyncio.get_running_loop().remove_reader(self._master)
+        self._news.set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agentic:
+    """``agentic --folder FOLDER …`` in a surrounding of its own."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    async def run(self, *arguments: str, **variables: str) -> Ended:
+        process = await asyncio.create_subprocess_exec(
+            *_PROGRAM,
+            *("--folder", str(self.folder)),
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**self.environment, **variables},
+        )
+        talking = asyncio.ensure_future(process.communicate())
+        done, _ = await asyncio.wait({talking}, timeout=PATIENCE_S)
+        if not done:
+            process.kill()
+        stdout, stderr = await talking
+        assert done, f"not done within {PATIENCE_S:.0f} s:\n{stderr.decode()}"
+        return Ended(status=process.returncode or 0, stdout=stdout.decode(), stderr=stderr.decode())
+
+    @asynccontextmanager
+    async def at_terminal(self, *arguments: str) -> AsyncIterator[Terminal]:
+        master, slave = pty.openpty()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *_PROGRAM,
+                *("--folder", str(self.folder)),
+                *arguments,
+                stdin=slave,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=slave,
+                env={**self.environment, "TERM": "dumb"},
+            )
+        finally:
+            os.close(slave)
+        terminal = Terminal(process, master)
+        try:
+            yield terminal
+        finally:
+            terminal.close()
+
+    async def workers_gone(self) -> None:
+        """Wait until no worker of this folder's demos lives."""
+        async with asyncio.timeout(PATIENCE_S):
+            while _workers(str(self.folder)):  # noqa: ASYNC110 - no event tells of another session's processes
+                await asyncio.sleep(0.05)
+
+
+def _workers(marker: str) -> list[int]:
+    """Ids of worker processes whose environment names the folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            is_worker = entry.name.isdigit() and b"agentic.local.worker" in (entry / "cmdline").read_bytes()
+            if is_worker and f"AGENTIC_TEST_MARK={marker}".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture
+def agentic() -> Iterator[Callable[..., Agentic]]:
+    """Makes a command line with a fresh folder; keyword arguments are variables of its environment."""
+    # not pytest's own folder: as root, the account that runs Postgres may not enter it
+    parent = Path(tempfile.mkdtemp(prefix="agentic-demo-"))
+    parent.chmod(0o711)
+    kept = {name: value for name, value in os.environ.items() if name not in _UNSET}
+
+    def make(**variables: str) -> Agentic:
+        folder = parent / uuid.uuid4().hex[:8]
+        return Agentic(folder=folder, environment={**kept, "AGENTIC_TEST_MARK": str(folder), **variables})
+
+    yield make
+    shutil.rmtree(parent)
