@@ -90,7 +90,7 @@ class World:
 
 async def execute(h: Harness, statement: str, **params: Any) -> int:
     """Change rows behind the platform's back."""
-    return await h.platform.database.count(statement, params)  # type: ignore[arg-type]
+    return await h.platform.database.count(statement, params)
 
 
 async def rows(h: Harness, statement: str, **params: Any) -> list[dict[str, Any]]:

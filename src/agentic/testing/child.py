@@ -4,17 +4,12 @@ The child imports an app by its path and leads one run for one segment; a tool o
 process to end, as a power cut would.
 """
 
-import asyncio
-import importlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from uuid import UUID
-
-from agentic.contract.errors import ProgramFault
-from agentic.contract.events import Event
 
 KILLED = -signal.SIGKILL
 _TIMEOUT_S = 60
@@ -48,7 +43,7 @@ def advance_in_child(
     arguments = [
         sys.executable,
         "-m",
-        "agentic.testing.child",
+        "agentic.testing.child_process",
         app,
         str(organization_id),
         str(run_id),
@@ -62,33 +57,3 @@ def advance_in_child(
         check=False,
     )
     return child.returncode
-
-
-class _NoBus:
-    async def send(self, events: Sequence[Event]) -> None:
-        """The parent reads rows; nobody listens here."""
-
-
-async def _main(app: str, organization_id: str, run_id: str, lease_s: str, claim_grace_s: str) -> None:
-    from agentic.bootstrap import App, open_platform
-    from agentic.runtime.agent.timings import Timings
-    from agentic.services.tools.default_invoker import InvokerSettings
-
-    module, _, name = app.partition(":")
-    found = getattr(importlib.import_module(module), name)
-    made = found if isinstance(found, App) else found()
-    if not isinstance(made, App):
-        raise ProgramFault(f"{app} is neither an App nor makes one")
-    lease = float(lease_s)
-    async with open_platform(
-        made,
-        os.environ["AGENTIC_CHILD_DATABASE_URL"],
-        bus=_NoBus(),
-        timings=Timings(lease_s=lease, renew_s=lease / 4, fault_retry_s=0.05),
-        invoker_settings=InvokerSettings(claim_grace_s=float(claim_grace_s)),
-    ) as platform:
-        await platform.leader.advance(UUID(organization_id), UUID(run_id))
-
-
-if __name__ == "__main__":
-    asyncio.run(_main(*sys.argv[1:]))
