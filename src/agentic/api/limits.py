@@ -6,7 +6,7 @@ from agentic.api.errors import error_response
 
 BODY_BYTES = 64 * 1024
 RUN_BODY_BYTES = 512 * 1024
-"""A run's input has at most 256 KiB; escaped as JSON it may take twice that."""
+"""A run's input has at most 256 KiB; quotes, line feeds and backslashes take twice that in JSON."""
 PREFIX = "/v1/"
 RUNS_PATH = "/v1/runs"
 
