@@ -24,6 +24,7 @@ from agentic.storage.database import Database
 from agentic.storage.journal_store import PostgresJournalStore
 from agentic.storage.migrations import MigrationState, status
 from agentic.storage.outbox_store import PostgresOutboxStore
+from agentic.storage.policy_store import PostgresPolicyStore
 from agentic.storage.pool import open_pool
 from agentic.storage.run_store import PostgresRunStore
 
@@ -41,6 +42,7 @@ class Records:
     approvals: ApprovalService
     journal: JournalService
     catalogue: PostgresCatalogueStore
+    rules: PostgresPolicyStore
     flush: Flush
 
 
@@ -89,6 +91,7 @@ async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitab
                 approvals=ApprovalService(store=PostgresApprovalStore(database), flush=flush),
                 journal=JournalService(PostgresJournalStore(database)),
                 catalogue=PostgresCatalogueStore(database),
+                rules=PostgresPolicyStore(database),
                 flush=flush,
             )
         )

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 class FactResolver(Protocol):
     """Finds one fact out, read-only, under the call's own principal and deadline. Raises when it cannot tell."""
 
-    async def __call__(self, ctx: CallContext, args: BaseModel) -> Any:
+    async def __call__(self, ctx: CallContext, args: BaseModel, /) -> Any:
         """The fact, as JSON data of the declared type."""
         ...
 

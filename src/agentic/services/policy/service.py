@@ -81,6 +81,18 @@ class PolicyService:
         """What is wrong with a rule, and what its author should know."""
         return lint(draft, self._tools.values(), self._facts)
 
+    def check(self, draft: RuleDraft) -> list[Finding]:
+        """The warnings about a rule that may be saved.
+
+        Raises:
+            RuleRefused: its condition does not fit a tool it may speak about; every finding is named.
+        """
+        findings = self.lint(draft)
+        errors = [finding for finding in findings if finding.severity == "error"]
+        if errors:
+            raise RuleRefused(draft.name, errors)
+        return findings
+
     async def save(self, draft: RuleDraft, *, organization_id: UUID | None, user_id: UUID | None = None) -> SavedRule:
         """Store a rule as the next version of its name. Counts at the next call of every process, also of runs that wait (D2).
 
@@ -93,10 +105,7 @@ class PolicyService:
             NotPermitted: the person is no admin of the organization.
             Conflict: somebody saved the same name at the same moment.
         """
-        findings = self.lint(draft)
-        errors = [finding for finding in findings if finding.severity == "error"]
-        if errors:
-            raise RuleRefused(draft.name, errors)
+        warnings = self.check(draft)
         try:
             rule = await self._store.save(draft, organization_id=organization_id, user_id=user_id)
         except Conflict as conflict:
@@ -105,7 +114,7 @@ class PolicyService:
             ) from conflict
         if rule is None:
             raise _not_permitted()
-        return SavedRule(rule=rule, warnings=findings)
+        return SavedRule(rule=rule, warnings=warnings)
 
     async def retire(self, name: str, *, organization_id: UUID | None, user_id: UUID | None = None) -> Rule:
         """End a rule; its versions stay for the record.
