@@ -17,7 +17,7 @@ TEST_ARGS ?=
 BENCH_ARGS ?=
 
 BIN := .venv/bin
-SOURCES := src tests scripts
+SOURCES := src tests scripts benchmarks
 # Its helper modules are imported by plain name, as those of tests/contract/agno are; both folders have a conftest, and one
 # run of mypy cannot hold two modules of one name.
 APART := tests/integration/local/engine
@@ -60,7 +60,7 @@ contracts: dev
 	@$(BIN)/lint-imports
 
 bench: dev
-	@$(BIN)/agentic bench $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.invoker $(BENCH_ARGS)
 
 docs: dev
 	@$(BIN)/python scripts/guarantees.py --write
