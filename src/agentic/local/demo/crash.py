@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from agentic.bootstrap import Platform
-from agentic.contract.errors import RetryLater
 from agentic.local.demo.email_tool import RUN_ID
 from agentic.local.providers.mail import Message
 from agentic.local.worker import WorkerProcess
@@ -58,8 +57,8 @@ async def sweeping(platform: Platform, said: Callable[[str], None]) -> AsyncIter
             try:
                 await sweeps.outbox()
                 await sweeps.runs()
-            except RetryLater as error:
-                _log.warning("a sweep is tried again (%s)", type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - whatever it was, the next sweep reads the rows again
+                _log.warning("a sweep failed and is tried again (%s: %s)", type(error).__name__, error)
 
     said(
         f"For this show the run lease is {TIMINGS.lease_s:g} s (production: {Timings().lease_s:g} s), a send has "

@@ -1,0 +1,60 @@
+"""Whether a demo came out as promised."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agentic.local.demo.options import DemoOptions
+from agentic.local.demo.summary import broken_promise, summary
+
+KEYED = {"id": "msg-1", "to": "per@fjord.example", "answered_from_key": True}
+
+
+def _tree(*, state: str = "succeeded", attempts: int = 1, uncertain: int = 0, output: Any = None) -> dict[str, Any]:
+    return {
+        "run": {"id": "r", "state": state, "partial_reason": None, "error_code": None},
+        "spans": [
+            {"name": "email.send", "attributes": {"policy.effect": "require_approval"}, "output": None},
+            *(
+                {"name": "email.send", "attributes": {"call.attempt": number + 1}, "output": output}
+                for number in range(attempts)
+            ),
+        ],
+        "approvals": [{}],
+        "uncertain": [{}] * uncertain,
+        "cost": {"cost": "0.0420"},
+    }
+
+
+def _end(tree: dict[str, Any], emails: int = 1) -> Any:
+    return summary(tree, [{}] * emails, model="rehearsal", seconds_to_card=1.234, seconds=5.678)
+
+
+def test_the_line_is_one_json_object_with_the_cost_as_text() -> None:
+    line = _end(_tree()).line()
+    assert "\n" not in line
+    said = json.loads(line)
+    assert (said["cost"], said["emails_sent"], said["approvals"], said["attempts"]) == ("0.0420", 1, 1, 1)
+    assert said["seconds_to_card"] == 1.23
+
+
+@pytest.mark.parametrize(
+    ("options", "tree", "emails", "kept"),
+    [
+        (DemoOptions(), _tree(), 1, True),
+        (DemoOptions(), _tree(), 0, False),
+        (DemoOptions(), _tree(), 2, False),
+        (DemoOptions(), _tree(state="failed"), 1, False),
+        (DemoOptions(), _tree(uncertain=1), 1, False),
+        (DemoOptions(crash=True), _tree(attempts=2, output=json.dumps(KEYED)), 1, True),
+        (DemoOptions(crash=True), _tree(attempts=1, output=json.dumps(KEYED)), 1, False),
+        (DemoOptions(crash=True), _tree(attempts=2), 1, False),
+        (DemoOptions(crash=True, vendor_key=False), _tree(uncertain=1), 1, True),
+        (DemoOptions(crash=True, vendor_key=False), _tree(uncertain=0), 1, False),
+    ],
+)
+def test_a_promise_is_kept_or_what_broke_it_is_said(
+    options: DemoOptions, tree: dict[str, Any], emails: int, kept: bool
+) -> None:
+    assert (broken_promise(_end(tree, emails), options) is None) is kept
