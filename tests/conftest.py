@@ -1,7 +1,8 @@
 """The databases that tests run against: real, fresh for each test, gone afterwards.
 
 One embedded server serves the whole test run, all workers of it; a database of a test is a clone of a migrated
-template. `AGENTIC_TEST_DATABASE_URL` names another server (a superuser's URL) to use in its place.
+template. `AGENTIC_TEST_DATABASE_URL` names another server (a superuser's URL) to use in its place. With
+`AGENTIC_TEST_POOLER` set, what is tested reaches its databases through a transaction pooler, which `make test-pooler` does.
 """
 
 import asyncio
@@ -19,8 +20,10 @@ from psycopg import sql
 
 from agentic.local.postgres import EmbeddedPostgres, bootstrap_supabase
 from agentic.storage.migrations import migrate
+from transaction_pooler import binary, transaction_pooler
 
 _RUN = "AGENTIC_TEST_RUN"
+_POOLER = "AGENTIC_TEST_POOLER"
 _SETTINGS = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"}
 
 
@@ -89,20 +92,47 @@ def template(postgres_dsn: str, server: psycopg.Connection) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def pooler(postgres_dsn: str) -> Iterator[str]:
+    """URL of the server's database `postgres` through a transaction pooler; there is one a worker."""
+    if binary() is None and _POOLER not in os.environ:
+        pytest.skip("pgbouncer is not installed; 'make test-pooler' needs it too")
+    with transaction_pooler(postgres_dsn) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def entrance(request: pytest.FixtureRequest, postgres_dsn: str) -> str:
+    """URL by which tests reach the server: its own, or the pooler's. Databases are made and dropped past the pooler."""
+    return str(request.getfixturevalue("pooler")) if _POOLER in os.environ else postgres_dsn
+
+
 @pytest.fixture
-def database(postgres_dsn: str, server: psycopg.Connection, template: str) -> Iterator[str]:
+def database(entrance: str, server: psycopg.Connection, template: str) -> Iterator[str]:
     """URL of a fresh, migrated database, as its owner. It is dropped after the test."""
+    yield from _fresh(entrance, server, template)
+
+
+@pytest.fixture
+def empty_database(entrance: str, server: psycopg.Connection) -> Iterator[str]:
+    """URL of a fresh database that no migration has touched and that has nothing of Supabase but the roles."""
+    yield from _fresh(entrance, server, "template1")
+
+
+@pytest.fixture
+def direct_database(postgres_dsn: str, server: psycopg.Connection, template: str) -> Iterator[str]:
+    """As `database`, always past the pooler: for what a pooler in between would hide."""
     yield from _fresh(postgres_dsn, server, template)
 
 
 @pytest.fixture
-def empty_database(postgres_dsn: str, server: psycopg.Connection) -> Iterator[str]:
-    """URL of a fresh database that no migration has touched and that has nothing of Supabase but the roles."""
-    yield from _fresh(postgres_dsn, server, "template1")
+def pooled_database(pooler: str, server: psycopg.Connection, template: str) -> Iterator[str]:
+    """As `database`, always through the pooler."""
+    yield from _fresh(pooler, server, template)
 
 
-def _fresh(postgres_dsn: str, server: psycopg.Connection, template: str) -> Iterator[str]:
+def _fresh(entrance: str, server: psycopg.Connection, template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
     server.execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template)))
-    yield database_url(postgres_dsn, name)
+    yield database_url(entrance, name)
     server.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))

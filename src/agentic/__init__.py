@@ -1,8 +1,8 @@
-"""agentic governs what AI agents do to the world: it decides each tool call, runs it at most once, bounds what comes back, and can
-always say what happened.
+"""agentic governs what AI agents do to the world.
 
-What a product needs to declare tools and agents and to join them to a database; everything else has a room of its own. Names that
-need the database or the agent framework are imported when they are first used.
+It decides each tool call, runs it at most once, bounds what comes back, and can always say what happened. Here stands what a product
+needs to declare tools and agents and to join them to a database; everything else has a room of its own. Names that need the database
+or the agent framework are imported when they are first used.
 """
 
 from importlib import import_module

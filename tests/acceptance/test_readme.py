@@ -24,7 +24,13 @@ def test_the_example_declares_a_tool_and_runs_an_agent_with_it(tmp_path: Path) -
     script = tmp_path / "example.py"
     script.write_text(_example(), encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path, env=dict(os.environ)
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=tmp_path,
+        env=dict(os.environ),
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == ["Saved.", 'notes.save ok {"number":8}']

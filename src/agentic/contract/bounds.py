@@ -127,7 +127,7 @@ def _fit_object(members: JsonObject, room: int, path: str, paths: list[str]) -> 
     names = {key: encoded_size(key) + 1 for key in members}
     flexible = {key for key, item in members.items() if _is_flexible(item, room)}
     fixed = 2 + sum(names.values()) + len(members) - 1
-    for key, item in members.items():
+    for key in members:
         if key not in flexible:
             fixed += sizes[key] if sizes[key] <= room else encoded_size(marker(sizes[key]))
     fair = _fair_share([sizes[key] for key in flexible], room - fixed)

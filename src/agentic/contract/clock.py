@@ -21,7 +21,9 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
+        """The current time in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
+        """Seconds that never go back."""
         return time.monotonic()

@@ -10,7 +10,9 @@ from agentic.runtime.agent.advance import Advanced
 class Leader(Protocol):
     """Leads a run for one segment."""
 
-    async def advance(self, organization_id: UUID, run_id: UUID) -> Advanced: ...
+    async def advance(self, organization_id: UUID, run_id: UUID) -> Advanced:
+        """Lead the run, if it is due and nobody else leads it."""
+        ...
 
 
 class Sweeper(Protocol):

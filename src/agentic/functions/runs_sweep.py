@@ -1,4 +1,4 @@
-"""``runs.sweep``: expires approvals, hands stale claims to an operator, and nudges runs that a lost event or a dead worker left (W1, J5)."""
+"""``runs.sweep``: expires approvals, hands stale claims to an operator, nudges runs that a lost event left (W1, J5)."""
 
 import inngest
 

@@ -50,12 +50,16 @@ class Home:
 
     def identity(self) -> Identity:
         """The organization and person of this folder, made up once and kept."""
-        text = self._kept("identity.json", lambda: json.dumps({"organization_id": str(uuid4()), "user_id": str(uuid4())}))
+        text = self._kept(
+            "identity.json", lambda: json.dumps({"organization_id": str(uuid4()), "user_id": str(uuid4())})
+        )
         try:
             read = json.loads(text)
             return Identity(organization_id=UUID(read["organization_id"]), user_id=UUID(read["user_id"]))
         except (ValueError, KeyError, TypeError) as error:
-            raise ProgramFault(f"{self.folder / 'identity.json'} cannot be read; delete it and a new identity is made") from error
+            raise ProgramFault(
+                f"{self.folder / 'identity.json'} cannot be read; delete it and a new identity is made"
+            ) from error
 
     def token_secret(self) -> str:
         """The secret that signs tokens of the local API, made up once and kept."""
@@ -69,7 +73,9 @@ class Home:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise ProgramFault(f"{path} cannot be read ({error.strerror}); check the folder's owner and rights") from error
+            raise ProgramFault(
+                f"{path} cannot be read ({error.strerror}); check the folder's owner and rights"
+            ) from error
         draft = path.with_name(f"{name}.{os.getpid()}.{secrets.token_hex(4)}")
         descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(descriptor, "w") as file:

@@ -1,1 +1,1 @@
-
+"""The adapters of Postgres: pool, statements, stores, migrations."""

@@ -12,6 +12,7 @@ from psycopg.rows import DictRow
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from agentic.contract.errors import Conflict, StorageUnavailable
+from agentic.storage.liveness import gone
 from agentic.storage.pool import Connection, Pool
 
 Params = Mapping[str, Any]
@@ -49,6 +50,13 @@ class Database:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
         try:
+            # as often as there are connections: after a server's restart all of them are dead
+            for _ in range(self.pool.max_size):
+                async with self.pool.connection() as connection:
+                    if not gone(connection):
+                        yield connection
+                        return
+                    await connection.close()  # the pool opens another in its place
             async with self.pool.connection() as connection:
                 yield connection
         except (PoolTimeout, PoolClosed) as error:

@@ -10,6 +10,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from agentic.contract.plain import free_key
+
 _NUL_MARK = "␀"
 
 
@@ -51,7 +53,10 @@ def _clean(value: Any) -> Any:
         case str():
             return text(value)
         case dict():
-            return {text(str(key)): _clean(item) for key, item in value.items()}
+            members: dict[str, Any] = {}
+            for key, item in value.items():
+                members[free_key(text(str(key)) or "", members)] = _clean(item)
+            return members
         case list() | tuple():
             return [_clean(item) for item in value]
         case _:

@@ -14,6 +14,7 @@ from agentic.testing.effects import Effect, EffectLedger
 from agentic.testing.harness import Harness, RecordingBus, Settled, harness
 
 __all__ = [
+    "KILLED",
     "Call",
     "Calls",
     "Effect",
@@ -26,7 +27,6 @@ __all__ = [
     "SeenMessage",
     "Settled",
     "Usage",
-    "KILLED",
     "advance_in_child",
     "die",
     "harness",

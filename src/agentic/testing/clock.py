@@ -15,9 +15,11 @@ class FakeClock:
         self._passed = 0.0
 
     def now(self) -> datetime:
+        """The start plus what has passed."""
         return self._start + timedelta(seconds=self._passed)
 
     def monotonic(self) -> float:
+        """Seconds that have passed."""
         return self._passed
 
     def advance(self, seconds: float) -> None:

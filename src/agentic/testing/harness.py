@@ -43,6 +43,7 @@ class RecordingBus:
         self.broken = False
 
     async def send(self, events: Sequence[Event]) -> None:
+        """Keep the events, or refuse them when broken."""
         if self.broken:
             raise ConnectionError("the bus is broken on purpose")
         self.events.extend(events)

@@ -27,8 +27,8 @@ async def test_nothing_is_prepared_on_the_server_however_often_it_runs(database:
         assert await cursor.fetchone() == {"found": 0}
 
 
-async def test_no_more_connections_than_allowed(database: str) -> None:
-    async with open_pool(database, min_size=0, max_size=2) as pool:
+async def test_no_more_connections_than_allowed(direct_database: str) -> None:
+    async with open_pool(direct_database, min_size=0, max_size=2) as pool:
 
         async def backend() -> int:
             async with pool.connection() as connection:
@@ -46,17 +46,3 @@ async def test_a_refused_login_is_told_without_the_password(empty_database: str)
         async with open_pool(wrong):
             pytest.fail("the pool opened")
     assert "s3cret-guess" not in str(refused.value)
-
-
-async def test_the_pool_heals_after_the_server_dropped_its_connections(
-    database: str, server: psycopg.Connection
-) -> None:
-    async with open_pool(database, min_size=1, max_size=1) as pool:
-        name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
-        server.execute("select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s", (name,))
-        with pytest.raises(psycopg.OperationalError):
-            async with pool.connection() as connection:
-                await connection.execute("select 1")
-        async with pool.connection(timeout=10) as connection:
-            cursor = await connection.execute("select 1 as answer")
-            assert await cursor.fetchone() == {"answer": 1}

@@ -145,7 +145,7 @@ def test_twelve_megabytes_of_text_come_back_bounded() -> None:
 )
 def test_a_text_is_never_cut_inside_a_character_or_an_escape(unit: str, limit: int) -> None:
     shown = str(bound(unit * 20_000, limit).value)
-    head, tail = shown.split("\n[... ")[0], shown.split(" ...]\n")[1]
+    head, tail = shown.split("\n[... ", maxsplit=1)[0], shown.split(" ...]\n")[1]
     assert head == unit * (len(head) // len(unit))
     assert tail == unit * (len(tail) // len(unit))
     assert len(head) > len(tail) > 0

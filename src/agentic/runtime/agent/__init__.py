@@ -1,1 +1,1 @@
-
+"""Agent runs, framework free; `agno` holds the one framework that is plugged in."""

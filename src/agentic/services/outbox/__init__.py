@@ -1,1 +1,1 @@
-
+"""Events of committed changes on their way."""

@@ -6,6 +6,7 @@ never lets a call through.
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _TOKEN = re.compile(
     r"""
@@ -42,8 +43,9 @@ class CelText:
     trap: str | None
 
 
+@lru_cache(maxsize=8192)
 def read_cel(text: str) -> CelText:
-    """Read a condition."""
+    """Read a condition; kept, because a call asks it of every rule."""
     code, patterns = _code(text)
     return CelText(
         facts=frozenset(_FACT.findall(code)),

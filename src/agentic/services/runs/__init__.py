@@ -1,1 +1,1 @@
-
+"""What a run is to the store."""

@@ -1,1 +1,1 @@
-
+"""What a tool is, and the one way it runs."""

@@ -36,6 +36,7 @@ class ToolInvocation:
 
     @property
     def organization_id(self) -> UUID:
+        """The tenant of the call."""
         return self.principal.organization_id
 
 

@@ -53,6 +53,7 @@ class CallContext:
 
     @property
     def organization_id(self) -> UUID:
+        """The tenant of the call."""
         return self.principal.organization_id
 
     @property

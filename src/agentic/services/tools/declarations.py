@@ -29,6 +29,7 @@ class FunctionHandler:
     function: HandlerFunction
 
     async def execute(self, ctx: CallContext, args: BaseModel) -> Any:
+        """Call the function."""
         return await self.function(ctx, args)
 
 

@@ -1,10 +1,11 @@
 """The framework-neutral contract of a tool: its declared spec, its names, its hash."""
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import Field, JsonValue
@@ -145,6 +146,12 @@ class ToolSpec(Value):
     def contract_hash(self) -> str:
         """Digest over every field that policy, the model or the boundary reads."""
         return digest(nfc(self.model_dump(mode="json")))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's, but a changed copy never wears the hash of the spec it was made from."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("contract_hash", None)
+        return copied
 
     def contract_text(self) -> str:
         """Canonical JSON of the spec, as it is stored under its hash."""

@@ -223,14 +223,17 @@ class PolicyQuestion:
 
     @property
     def tool(self) -> str:
+        """Platform name of the tool."""
         return self.spec.name
 
     @property
     def side_effects(self) -> SideEffects:
+        """What the tool does to the world."""
         return self.spec.side_effects
 
     @property
     def risk(self) -> Risk:
+        """How much a wrong call costs."""
         return self.spec.risk
 
 
@@ -249,19 +252,25 @@ class Decision:
 class PolicyPort(Protocol):
     """The action checkpoint. Raises when it cannot be reached: nothing fails open (D4)."""
 
-    async def decide(self, question: PolicyQuestion) -> Decision: ...
+    async def decide(self, question: PolicyQuestion) -> Decision:
+        """Decide one call."""
+        ...
 
 
 class ToolHandler(Protocol):
     """The code behind a tool. Returns its answer or raises; constructs no ``ToolError``."""
 
-    async def execute(self, ctx: CallContext, args: BaseModel) -> Any: ...
+    async def execute(self, ctx: CallContext, args: BaseModel) -> Any:
+        """Do what the tool does."""
+        ...
 
 
 class Previewer(Protocol):
     """Renders the line a person reads before deciding. Never writes, sends or spends (A6)."""
 
-    async def __call__(self, ctx: CallContext, args: BaseModel) -> str: ...
+    async def __call__(self, ctx: CallContext, args: BaseModel) -> str:
+        """One line for the person who decides."""
+        ...
 
 
 class Probe(Protocol):
@@ -270,4 +279,6 @@ class Probe(Protocol):
     Raises when it cannot tell.
     """
 
-    async def __call__(self, ctx: CallContext, args: BaseModel) -> Any: ...
+    async def __call__(self, ctx: CallContext, args: BaseModel) -> Any:
+        """The answer the effect had, or ``None``."""
+        ...

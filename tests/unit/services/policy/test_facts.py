@@ -50,7 +50,7 @@ async def test_an_answer_becomes_json_that_conditions_compare_exactly(value: Any
         ("1", "number"),
         (math.nan, "number"),
         (Decimal("Infinity"), "number"),
-        (object(), "json"),
+        ({1, 2}, "json"),
         ({1: 2}, "json"),
         ("\ud800", "string"),
         ([[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]], "json"),

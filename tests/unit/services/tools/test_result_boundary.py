@@ -41,8 +41,14 @@ def bounded(value: object, *, secrets: tuple[str, ...] = (), untrusted: bool = F
         "password",
         "Authorization",
         "accessToken",
-    ]
-    + ["refresh_token", "client-secret", "Cookie", "Set-Cookie", "stripe_secret_key", "db_password", "webhookSecret"],
+        "refresh_token",
+        "client-secret",
+        "Cookie",
+        "Set-Cookie",
+        "stripe_secret_key",
+        "db_password",
+        "webhookSecret",
+    ],
 )
 def test_what_stands_under_the_name_of_a_credential_is_removed_at_any_depth(key: str) -> None:
     value: JsonValue = {"rows": [{"id": 1, key: "anything"}, {key: {"nested": ["anything"]}}], "n": 2}

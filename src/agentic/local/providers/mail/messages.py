@@ -85,10 +85,12 @@ class Message(_Frozen):
 
     @property
     def subject(self) -> str:
+        """The subject line."""
         return self.content.subject
 
     @property
     def body(self) -> str:
+        """The text of the message."""
         return self.content.body
 
     def as_data(self) -> dict[str, Any]:

@@ -111,7 +111,7 @@ class GovernedModel(Model):
     def get_function_calls_to_run(
         self,
         assistant_message: Message,
-        messages: list[Message],  # noqa: ARG002 - agno passes it by name
+        messages: list[Message],
         functions: dict[str, Function] | None = None,
     ) -> list[FunctionCall]:
         """The loop's view of the calls: every one parses, and holds the call id alone.

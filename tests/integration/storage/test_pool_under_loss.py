@@ -1,0 +1,129 @@
+"""Nothing that happens to tasks or connections costs the pool its capacity, with and without a pooler in between."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from agentic.storage.database import Database
+from agentic.storage.pool import open_pool
+
+SIZE = 4
+HOT = "select %(n)s::int as n, pg_sleep(%(s)s)"
+
+
+@pytest.fixture(params=["direct", "pooled"])
+def place(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(f"{request.param}_database"))
+
+
+@pytest.fixture
+async def database_(place: str) -> AsyncIterator[Database]:
+    async with open_pool(place, max_size=SIZE) as pool:
+        yield Database(pool)
+
+
+async def full_capacity(database: Database) -> set[int]:
+    """As many statements at once as there are connections: each waits in the server until all of them are there."""
+    together = asyncio.Barrier(SIZE)
+
+    async def hold() -> int:
+        async with database.pool.connection(timeout=5) as connection:
+            await together.wait()
+            await connection.execute("select 1")
+            return id(connection)
+
+    return set(await asyncio.wait_for(asyncio.gather(*(hold() for _ in range(SIZE))), timeout=10))
+
+
+def kill_all(server: psycopg.Connection, place: str) -> int:
+    """End every server connection of a database; how many there were."""
+    name = conninfo_to_dict(place)["dbname"]
+    killed = server.execute(
+        "select count(*) filter (where pg_terminate_backend(pid, 5000)) from pg_stat_activity where datname = %s",
+        (name,),
+    ).fetchone()
+    assert killed is not None
+    return int(killed[0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_two_hundred_cancelled_tasks_and_a_killed_server_leave_the_pool_whole(
+    database_: Database, place: str, server: psycopg.Connection, seed: int
+) -> None:
+    chance = random.Random(seed)
+    statements = [0]
+
+    async def work(number: int) -> None:
+        for again in range(5):
+            row = await database_.one(HOT, {"n": number + again, "s": 0.002})
+            assert row is not None
+            assert row["n"] == number + again  # nobody reads another's answer
+            statements[0] += 1
+
+    tasks = [asyncio.create_task(work(number)) for number in range(200)]
+    for task in chance.sample(tasks, len(tasks)):
+        await asyncio.sleep(chance.choice([0, 0, 0.001, 0.005]))
+        task.cancel()
+    ended = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), timeout=30)
+    assert [end for end in ended if end is not None and not isinstance(end, asyncio.CancelledError)] == []
+    assert statements[0] > 0
+    assert len(await full_capacity(database_)) == SIZE
+
+    assert kill_all(server, place) > 0
+    began = time.monotonic()
+    row = await database_.one("select 7 as answer", {})
+    assert row == {"answer": 7}
+    assert time.monotonic() - began < 1
+    assert len(await full_capacity(database_)) == SIZE
+
+
+async def test_after_the_server_dropped_every_connection_every_next_call_works(
+    database_: Database, place: str, server: psycopg.Connection
+) -> None:
+    await full_capacity(database_)
+    kill_all(server, place)
+    rows = await asyncio.wait_for(
+        asyncio.gather(*(database_.one("select %(n)s::int as n", {"n": n}) for n in range(SIZE * 3))), timeout=5
+    )
+    assert rows == [{"n": n} for n in range(SIZE * 3)]
+
+
+async def test_many_clients_share_two_server_connections_without_a_statement_lost(pooled_database: str) -> None:
+    """The journal's hot path: plain statements and pipelines, over and over, with never the same server behind them."""
+    async with open_pool(pooled_database, max_size=8) as pool:
+        database = Database(pool)
+
+        async def client(number: int) -> list[int]:
+            seen: list[int] = []
+            for again in range(10):
+                row = await database.one(HOT, {"n": number * 10 + again, "s": 0})
+                rows = await database.atomic([(HOT, {"n": again, "s": 0}), ("select %(n)s::int as n", {"n": number})])
+                assert [found["n"] for found in rows if found] == [again, number]
+                assert row is not None
+                seen.append(row["n"])
+            return seen
+
+        seen = await asyncio.wait_for(asyncio.gather(*(client(number) for number in range(8))), timeout=30)
+    assert sorted(number for numbers in seen for number in numbers) == list(range(80))
+
+
+async def test_what_a_pipeline_sets_for_itself_no_other_client_sees(pooled_database: str) -> None:
+    async with open_pool(pooled_database, max_size=8) as pool:
+        database = Database(pool)
+
+        async def client(number: int) -> list[str | None]:
+            set_own = ("select set_config('test.tenant', %(n)s, true)", {"n": str(number)})
+            rows = await database.atomic(
+                [set_own, ("select current_setting('test.tenant') as tenant, pg_sleep(0.001)", {})]
+            )
+            outside = await database.one("select nullif(current_setting('test.tenant', true), '') as tenant", {})
+            assert outside is not None
+            return [*(row["tenant"] for row in rows[1:] if row), outside["tenant"]]
+
+        seen = await asyncio.wait_for(asyncio.gather(*(client(number) for number in range(40))), timeout=30)
+    assert seen == [[str(number), None] for number in range(40)]
