@@ -91,6 +91,7 @@ class WorkerProcess:
             with contextlib.suppress(ConnectionError):  # it died; its answer, or the lack of one, says so
                 await self._process.stdin.drain()
             self.url = await self._ready()
+            self._early.close()
         except BaseException:
             await self.kill()
             raise
@@ -115,12 +116,17 @@ class WorkerProcess:
                     await self._process.wait()
         await self.kill()
 
+    async def wait(self) -> int:
+        """Wait until it has ended; its exit status, negative for a signal."""
+        return await self._process.wait()
+
     async def kill(self) -> None:
         """End it at once, as a crash would, and wait until it is gone."""
         if self.running:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
         await self._process.wait()
+        self._early.close()
 
     def ended(self) -> WorkerFailed:
         """The error of a worker that ended by itself."""

@@ -8,13 +8,12 @@ import pytest
 from agentic.local.demo.email_tool import email_tool
 from agentic.local.demo.settings import MailAccount
 from agentic.local.providers.mail import MailServer, MailStore
-from agentic.runtime.agent.script import Call, Calls, Say
-from agentic.services.approvals.models import Verdict
+from agentic.runtime.agent.script import Call, Calls, Say, Turn
 from agentic.services.tools.declarations import Tool
 from agentic.testing.harness import harness
 
 KEY, GRANT = "a-mail-key-of-a-test", "11111111-1111-4111-8111-111111111111"
-SCRIPT = [
+SCRIPT: list[Turn] = [
     Calls([Call("email.send", {"to": "per@fjord.example", "subject": "Hello", "body": "Hi Per"})]),
     Say("done"),
 ]
@@ -37,7 +36,7 @@ async def _sent(database: str, tool: Tool) -> dict[str, Any]:
         await h.settle(run_id)
         asked = await h.platform.approvals.find(h.organization_id)
         assert [approval.shown for approval in asked] == ["Email to per@fjord.example: Hello"]
-        await h.decide(run_id, Verdict.APPROVED)
+        await h.decide(run_id)
         await h.settle(run_id)
         return dict((await h.calls(run_id, "email.send"))[-1])
 
