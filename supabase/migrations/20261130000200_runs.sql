@@ -24,6 +24,8 @@ create table agent.runs (
     wake_seq bigint not null default 0,
     due_at timestamptz,
     attempts_without_progress int not null default 0,
+    -- How often in a row the model's provider was down; the wait grows with it. No fault of the run, so no attempt without progress.
+    provider_failures int not null default 0,
     cancel_requested_at timestamptz,
     cancel_requested_by uuid,
     active_ms bigint not null default 0,

@@ -115,8 +115,11 @@ class PostgresRunStore:
         ]
         return await self._move("park", lease, append, {"questions": params["questions"]}, between=between)
 
-    async def release(self, lease: Lease, append: Append, *, due_at: datetime | None, orderly: bool) -> Moved | None:
-        return await self._move("release", lease, append, {"due_at": due_at, "orderly": orderly})
+    async def release(
+        self, lease: Lease, append: Append, *, due_at: datetime | None, orderly: bool, provider_failures: int = 0
+    ) -> Moved | None:
+        params = {"due_at": due_at, "orderly": orderly, "provider_failures": provider_failures}
+        return await self._move("release", lease, append, params)
 
     async def finish(self, lease: Lease, append: Append, end: RunEnd) -> Moved | None:
         params = {
@@ -266,6 +269,7 @@ def _led(row: Mapping[str, Any]) -> LedRun:
         context_trust=Trust(row["context_trust"]),
         breakers=row["breakers"],
         attempts_without_progress=row["attempts_without_progress"],
+        provider_failures=row["provider_failures"],
         cancelled=row["cancelled"],
         overdue=row["overdue"],
     )

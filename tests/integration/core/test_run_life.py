@@ -153,11 +153,17 @@ async def test_model_requests_count_against_their_ceiling(database: str) -> None
         settled = await h.settle(run_id)
         assert (settled.state, settled.partial_reason) == ("succeeded", "limit_reached")
         assert len(asked) == 3
+        assert (await run_row(h, run_id))["model_requests"] == 3
 
 
 async def test_a_provider_that_is_down_releases_the_run_in_order_and_it_comes_back(database: str) -> None:
     async with harness(
-        tools=[], script=[Say("Hi.")], database_url=database, failures={n: Fail(status=503) for n in range(8)}
+        tools=[],
+        script=[Say("Hi.")],
+        database_url=database,
+        failures={n: Fail(status=503) for n in range(7)},
+        timings=Timings(lease_s=2, renew_s=0.5, model_retry_s=0.02, model_retry_max_s=0.3),
+        ceilings=RunCeilings(max_model_requests=2),
     ) as h:
         run_id = await h.start()
         assert await h.advance(run_id) == "released"
@@ -165,7 +171,9 @@ async def test_a_provider_that_is_down_releases_the_run_in_order_and_it_comes_ba
         assert (row["state"], row["attempts_without_progress"]) == ("running", 0)
         assert row["lease_expires_at"] is None
         assert row["due_at"] is not None
+        assert row["provider_failures"] == 1
         assert (await h.settle(run_id)).answer == "Hi."  # more failures than the crash loop allows
+        assert (await run_row(h, run_id))["model_requests"] == 1  # what the provider did not take counts for nothing
 
 
 async def test_a_provider_that_refuses_for_good_fails_the_run(database: str) -> None:

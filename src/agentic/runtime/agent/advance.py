@@ -26,7 +26,7 @@ from agentic.runtime.agent.drain import drain
 from agentic.runtime.agent.lease import kept
 from agentic.runtime.agent.ports import AgentLoop, ProposedCall, Turn, TurnCompleted, TurnFailed, TurnPaused
 from agentic.runtime.agent.repeats import Repeats
-from agentic.runtime.agent.timings import Timings, fault_wait_s
+from agentic.runtime.agent.timings import Timings, fault_wait_s, provider_wait_s
 from agentic.services.runs.models import Append, LedRun, Moved, Proposal, RunEnd
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.calls import ToolInvocation
@@ -146,6 +146,7 @@ class Advance:
             stop=stop,
             slice_ends=self._clock.monotonic() + self._timings.slice_s,
             repeats=Repeats(led.breakers),
+            provider_failures=led.provider_failures,
         )
         segment.opened = SpanRecord(
             id=span_id, parent_id=None, kind="segment", name=f"segment {led.lease.fence}", started_at=self._clock.now()
@@ -184,6 +185,7 @@ class Advance:
             segment, store=self._store, invoker=self._invoker, clock=self._clock, draining=self.draining
         )
         tools = list(segment.inv.tools.values())
+        turns_before = segment.turn
         while True:
             calls = self._loop.open_calls(segment.log, tools)
             if calls:
@@ -207,8 +209,11 @@ class Advance:
                         segment, RunEnd(state="succeeded", answer=end.text, partial_reason=partial)
                     )
                 case TurnFailed(code="model_unavailable"):
-                    wait_s = end.retry_after_s if end.retry_after_s is not None else self._timings.model_retry_s
-                    return await self._release(segment, due_at=self._clock.now() + timedelta(seconds=wait_s))
+                    segment.trail.model_requests -= 1  # not taken by the provider: it counts for nothing
+                    failures = segment.provider_failures if segment.turn == turns_before else 0
+                    wait_s = provider_wait_s(self._timings, failures, asked_s=end.retry_after_s)
+                    due_at = self._clock.now() + timedelta(seconds=wait_s)
+                    return await self._release(segment, due_at=due_at, provider_failures=failures + 1)
                 case TurnFailed():
                     return await self._finish(
                         segment, RunEnd(state="failed", error_code=end.code, answer=None), said=end.message
@@ -241,9 +246,13 @@ class Advance:
         )
         return await self._moved(moved, Advanced(state="parked"))
 
-    async def _release(self, segment: Segment, *, due_at: datetime | None, orderly: bool = True) -> Advanced:
+    async def _release(
+        self, segment: Segment, *, due_at: datetime | None, orderly: bool = True, provider_failures: int = 0
+    ) -> Advanced:
         self._close(segment, SpanStatus.OK if orderly else SpanStatus.ERROR, "released")
-        moved = await self._store.release(segment.lease, segment.take(), due_at=due_at, orderly=orderly)
+        moved = await self._store.release(
+            segment.lease, segment.take(), due_at=due_at, orderly=orderly, provider_failures=provider_failures
+        )
         return await self._moved(moved, Advanced(state="released", due_at=due_at))
 
     async def _finish(

@@ -15,7 +15,7 @@ from agentic.contract.errors import ApprovalRequired, ClaimLost, LeaseLost, RunE
 from agentic.contract.principal import RunCeilings
 from agentic.contract.results import ToolResult
 from agentic.contract.trust import Trust
-from agentic.runtime.agent.aborts import SegmentStop
+from agentic.runtime.agent.aborts import SegmentAbort, SegmentStop
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.ports import Answer, ModelAttempt, ProposedCall, RunMessage
 from agentic.runtime.agent.repeats import Repeats
@@ -40,6 +40,8 @@ class Segment:
     stop: SegmentStop
     slice_ends: float
     repeats: Repeats
+    provider_failures: int = 0
+    """How often in a row the model's provider was down before this segment."""
     unsaved: list[RunMessage] = field(default_factory=list)
     answered: list[UUID] = field(default_factory=list)
     requests: int = 0
@@ -117,7 +119,11 @@ class SegmentHooks:
         segment.repeats.settle()
         segment.trail.model_requests += 1
         counters = await self.save()
-        self._check(counters)
+        try:
+            self._check(counters)
+        except SegmentAbort:
+            segment.trail.model_requests -= 1  # counted, and not made after all
+            raise
         segment.requests += 1
         return segment.repeats.must_answer
 

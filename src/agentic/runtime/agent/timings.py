@@ -14,7 +14,9 @@ class Timings:
     approval_expires_s: float = 7 * 24 * 3600
     run_deadline_s: float = 30 * 24 * 3600
     model_retry_s: float = 15
-    """How long a run waits for a provider that is down and does not say for how long."""
+    """First wait for a provider that is down and does not say for how long; doubles with each failure in a row."""
+    model_retry_max_s: float = 900
+    """Longest wait for a provider, also when it asks for more."""
     fault_retry_s: float = 5
     """First wait after a fault of the platform; doubles with each attempt without progress."""
     max_attempts_without_progress: int = 5
@@ -23,3 +25,14 @@ class Timings:
 def fault_wait_s(timings: Timings, attempt: int) -> float:
     """How long to wait before the next attempt after a fault."""
     return timings.fault_retry_s * 2.0 ** max(0, attempt - 1)
+
+
+def provider_wait_s(timings: Timings, failures: int, *, asked_s: float | None) -> float:
+    """How long to wait for a provider that is down.
+
+    Args:
+        failures: how often in a row it was down before this time.
+        asked_s: what the provider asked for, if it did.
+    """
+    wait_s = asked_s if asked_s is not None else timings.model_retry_s * 2.0 ** min(failures, 30)
+    return min(wait_s, timings.model_retry_max_s)

@@ -110,6 +110,8 @@ class LedRun:
     breakers: Mapping[str, Any]
     """The counts of the run's breakers, as an append wrote them."""
     attempts_without_progress: int
+    provider_failures: int
+    """How often in a row the model's provider was down."""
     cancelled: bool
     overdue: bool
     """The calendar deadline has passed."""

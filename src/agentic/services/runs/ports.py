@@ -67,8 +67,15 @@ class RunStore(Protocol):
         """Append, file the questions and park the run, in one transaction."""
         ...
 
-    async def release(self, lease: Lease, append: Append, *, due_at: datetime | None, orderly: bool) -> Moved | None:
-        """Append and give the lease back; due at once (with a nudge) when ``due_at`` is ``None``."""
+    async def release(
+        self, lease: Lease, append: Append, *, due_at: datetime | None, orderly: bool, provider_failures: int = 0
+    ) -> Moved | None:
+        """Append and give the lease back; due at once (with a nudge) when ``due_at`` is ``None``.
+
+        Args:
+            orderly: nothing went wrong in the run itself; the count of attempts without progress starts anew.
+            provider_failures: how often in a row the model's provider was down, this time included.
+        """
         ...
 
     async def finish(self, lease: Lease, append: Append, end: RunEnd) -> Moved | None:

@@ -58,7 +58,7 @@ with led as (
     where r.id = %(run_id)s and r.organization_id = %(organization_id)s and agent.run_is_due(r)
     returning
         r.id, r.organization_id, r.user_id, r.lane, r.root_run_id, r.definition_name, r.definition, r.tools, r.ceilings,
-        r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.active_ms, r.model_requests,
+        r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.provider_failures, r.active_ms, r.model_requests,
         r.tool_calls, r.has_uncertain, r.partial_reason, r.breakers,
         r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue
 ), lost as (
@@ -204,7 +204,7 @@ where excluded.four_eyes and not approvals.four_eyes
 -- Third part of parking: the waits and the state. A wake-up that came since the lease was taken leaves a nudge behind.
 with parked as (
     update agent.runs r set
-        state = 'parked', lease_expires_at = null, due_at = null, attempts_without_progress = 0,
+        state = 'parked', lease_expires_at = null, due_at = null, attempts_without_progress = 0, provider_failures = 0,
         active_ms = r.active_ms + (extract(epoch from clock_timestamp() - r.leased_at) * 1000)::bigint
     where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
       and r.lease_expires_at > clock_timestamp()
@@ -233,6 +233,7 @@ with released as (
         lease_expires_at = null,
         due_at = %(due_at)s,
         attempts_without_progress = case when %(orderly)s then 0 else r.attempts_without_progress end,
+        provider_failures = %(provider_failures)s,
         active_ms = r.active_ms + (extract(epoch from clock_timestamp() - r.leased_at) * 1000)::bigint
     where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
     returning r.id, r.organization_id, r.lane, r.wake_seq
