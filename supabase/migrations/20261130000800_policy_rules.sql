@@ -36,7 +36,7 @@ create table agent.policy_rules (
     constraint policy_rules_external_is_for_allow check (not covers_external or effect = 'allow'),
     constraint policy_rules_four_eyes_is_for_approval check (not four_eyes or effect = 'require_approval')
 );
--- One live row a name. Two who save the same name at once: the second is refused and looks again.
+-- One live row a name, whoever writes it.
 create unique index policy_rules_live_once on agent.policy_rules (organization_id, name) nulls not distinct where superseded_at is null;
 create index policy_rules_history on agent.policy_rules (organization_id, name, version desc);
 

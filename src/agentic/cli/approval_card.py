@@ -26,7 +26,7 @@ def approval_card(approval: Mapping[str, Any]) -> RenderableType:
             "run": approval["run_id"],
             "rule": f"{approval['rule_id']} (version {approval['rule_version']}): {approval['reason']}",
             "requested by": approval["requested_by"],
-            "decided by": "somebody else than who requested it" if approval["four_eyes"] else None,
+            "decided by": "somebody else than who requested it" if approval.get("four_eyes") else None,
             "expires": moment(approval["expires_at"]),
             "decided": decided,
             "comment": approval["comment"],

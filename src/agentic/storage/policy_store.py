@@ -41,17 +41,26 @@ class PostgresPolicyStore:
             "reason": text(draft.reason),
             "enabled": draft.enabled,
         }
-        rows = await self._db.atomic([(self._sql["supersede"], whose), (self._sql["insert"], params)])
-        return None if rows[1] is None else _rule(rows[1])
+        saved = await self._change(whose, ("supersede", whose), ("insert", params))
+        return None if saved is None else _rule(saved)
 
     async def retire(self, name: str, *, organization_id: UUID | None, user_id: UUID | None) -> Rule | None:
         whose = {"organization_id": organization_id, "user_id": user_id, "name": name}
-        row = await self._db.one(self._sql["supersede"], whose)
-        return None if row is None else _rule(row)
+        retired = await self._change(whose, ("supersede", whose))
+        return None if retired is None else _rule(retired)
 
     async def is_admin(self, organization_id: UUID, user_id: UUID) -> bool:
         row = await self._db.one(self._sql["is_admin"], {"organization_id": organization_id, "user_id": user_id})
         return row is not None and row["admin"] is True
+
+    async def _change(
+        self, whose: Mapping[str, Any], *statements: tuple[str, Mapping[str, Any]]
+    ) -> Mapping[str, Any] | None:
+        """Run statements as one transaction, after every other change of the scope; the first row of the last."""
+        rows = await self._db.atomic(
+            [(self._sql["lock_scope"], whose), *((self._sql[name], params) for name, params in statements)]
+        )
+        return rows[-1]
 
 
 def _set(values: frozenset[Any] | None) -> list[str] | None:

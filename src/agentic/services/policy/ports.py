@@ -29,11 +29,7 @@ class RuleStore(Protocol):
         ...
 
     async def save(self, draft: RuleDraft, *, organization_id: UUID | None, user_id: UUID | None) -> Rule | None:
-        """Store a rule, superseding the one of that name; ``None`` when the person is no admin of the organization.
-
-        Raises:
-            Conflict: somebody else saved the same name at the same moment.
-        """
+        """Store a rule, superseding the one of that name; ``None`` when the person is no admin of the organization."""
         ...
 
     async def retire(self, name: str, *, organization_id: UUID | None, user_id: UUID | None) -> Rule | None:

@@ -103,15 +103,9 @@ class PolicyService:
         Raises:
             RuleRefused: its condition does not fit a tool it may speak about; every finding is named.
             NotPermitted: the person is no admin of the organization.
-            Conflict: somebody saved the same name at the same moment.
         """
         warnings = self.check(draft)
-        try:
-            rule = await self._store.save(draft, organization_id=organization_id, user_id=user_id)
-        except Conflict as conflict:
-            raise Conflict(
-                f"somebody else saved the rule {draft.name} at the same moment; look at it and save again"
-            ) from conflict
+        rule = await self._store.save(draft, organization_id=organization_id, user_id=user_id)
         if rule is None:
             raise _not_permitted()
         return SavedRule(rule=rule, warnings=warnings)

@@ -1,4 +1,4 @@
--- Rules as rows. A save supersedes and inserts in one transaction; the unique index on live names refuses the second of two savers.
+-- Rules as rows. A change takes the scope's counter first, so that two changes of one scope follow each other.
 
 -- name: live
 -- The live rules for an organization, the platform's included, with the versions they have; one row without a rule when there is none.
@@ -12,8 +12,14 @@ left join agent.policy_rules r
     on r.superseded_at is null and (r.organization_id is null or r.organization_id = %(organization_id)s)
 order by r.name, r.organization_id
 
+-- name: lock_scope
+-- First of every change: one at a time in a scope. Taken later, by the trigger, two savers of one name would wait for each other.
+insert into agent.policy_versions as v (scope, version)
+values (coalesce(%(organization_id)s, '00000000-0000-0000-0000-000000000000'::uuid), 0)
+on conflict (scope) do update set version = v.version
+
 -- name: supersede
--- First half of a save: ends the live row of the name. A person must be admin there; whoever administers the database is nobody.
+-- Second of a save, and all of a retirement: ends the live row of the name. A person must be admin there; whoever administers the database is nobody.
 update agent.policy_rules r set superseded_at = clock_timestamp(), superseded_by = %(user_id)s
 where r.organization_id is not distinct from %(organization_id)s and r.name = %(name)s and r.superseded_at is null
   and (%(user_id)s::uuid is null or exists (
@@ -23,7 +29,7 @@ returning r.id, r.version, r.organization_id, r.name, r.effect, r.tool, r.side_e
     r.four_eyes, r.reason, r.enabled, r.created_by, r.created_at
 
 -- name: insert
--- Second half of a save: the next version of the name. No row: the person is no admin there.
+-- Third of a save: the next version of the name. No row: the person is no admin there.
 insert into agent.policy_rules (
     id, version, organization_id, name, effect, tool, side_effects, risk, egress, condition, covers_external, four_eyes, reason, enabled,
     created_by
