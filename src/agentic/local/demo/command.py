@@ -74,7 +74,7 @@ async def _tell(
 
         stage = await open_.enter_async_context(set_stage(url, home, options, casting, workers, screen))
         open_.push_async_callback(workers.stop)  # before what they work with
-        story = Story(stage, options, screen, casting.target, elapsed)
+        story = Story(stage, options, screen, casting, elapsed)
         try:
             tree = await story.tell()
         except BaseException:

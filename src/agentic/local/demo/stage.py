@@ -16,6 +16,7 @@ from agentic.api.auth import JwtAuthenticator
 from agentic.api.ports import ApiPorts
 from agentic.bootstrap import Platform, open_platform
 from agentic.contract.principal import Role
+from agentic.functions import run_advance
 from agentic.functions.bus import InngestBus
 from agentic.functions.serve import function_client
 from agentic.local.demo import crash, crm
@@ -60,6 +61,8 @@ class Stage:
     killer: crash.Killer
     workers: Workers
     logs: Path
+    _engine: FunctionEngine | None
+    _function: str
     _mail: MailAccount
     _database_url: str
     _worker_settings: WorkerSettings
@@ -77,6 +80,19 @@ class Stage:
             logs=self.logs,
             environment=self._worker_environment,
         )
+
+    async def fault(self, run_id: UUID) -> str | None:
+        """Why the function that leads the run was given up, as the embedded engine recorded it; ``None`` when it was not.
+
+        Another function server keeps that to itself.
+        """
+        if self._engine is None:
+            return None
+        for led in await self._engine.runs(self._function):
+            if led.status == "failed" and led.event["data"].get("run_id") == str(run_id):
+                message = led.result.get("message") if isinstance(led.result, dict) else led.result
+                return str(message).strip().split("\n", 1)[0]
+        return None
 
     async def emails(self, run_id: UUID) -> list[dict[str, Any]]:
         """The emails of a run, as the provider's API lists them."""
@@ -112,7 +128,7 @@ async def set_stage(
         await crm.replace_contacts(pool, who.organization_id, casting.report)
         screen.done("Contacts", _imported(casting.report))
 
-        server_url, environment = None, {}
+        engine, server_url, environment = None, None, {}
         if casting.named is None:
             engine = FunctionEngine(dsn=database_url)
             await engine.start()
@@ -164,6 +180,8 @@ async def set_stage(
             killer=killer,
             workers=workers,
             logs=home.folder / "logs",
+            _engine=engine,
+            _function=f"{app_id}-{run_advance.FUNCTION_ID}",
             _mail=mail,
             _database_url=database_url,
             _worker_settings=worker_settings,

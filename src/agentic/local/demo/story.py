@@ -11,20 +11,27 @@ from uuid import UUID, uuid4
 from agentic.contract.errors import AgenticError
 from agentic.local.demo import agent, crash
 from agentic.local.demo.asking import as_verdict, read_line
+from agentic.local.demo.casting import Casting
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.screen import Screen
-from agentic.local.demo.settings import Target
+from agentic.local.demo.settings import REHEARSAL
 from agentic.local.demo.stage import Stage
 from agentic.local.worker import WorkerProcess
 
 POLL_S = 0.1
 PATIENCE_S = 900.0
-"""For a model that thinks; a rehearsal is done in seconds."""
+"""For a model that thinks."""
+REHEARSAL_PATIENCE_S = 180.0
+FAULTS_EVERY_S = 2.0
 _OVER = ("succeeded", "failed", "cancelled")
 
 
 class TookTooLong(AgenticError):
     """The run did not move on."""
+
+
+class RunGivenUp(AgenticError):
+    """The durable function that leads the run failed for good."""
 
 
 class NoAnswer(AgenticError):
@@ -38,17 +45,18 @@ class Story:
         stage: what it runs on.
         options: what the person chose.
         screen: where it is shown.
-        target: whom it is about.
+        casting: whom it is about and who plays the model.
         elapsed: seconds since the demo was started.
     """
 
     def __init__(
-        self, stage: Stage, options: DemoOptions, screen: Screen, target: Target, elapsed: Callable[[], float]
+        self, stage: Stage, options: DemoOptions, screen: Screen, casting: Casting, elapsed: Callable[[], float]
     ) -> None:
         self._stage = stage
         self._options = options
         self._screen = screen
-        self._target = target
+        self._target = casting.target
+        self._rehearsed = casting.model == REHEARSAL
         self._elapsed = elapsed
         self._shown: set[str] = set()
         self._worker: WorkerProcess | None = None
@@ -62,7 +70,7 @@ class Story:
 
         Raises:
             NoAnswer: standard input ended before the approval was answered.
-            WorkerFailed, ApiRefused, TookTooLong: something is broken.
+            WorkerFailed, RunGivenUp, ApiRefused, TookTooLong: something is broken.
         """
         self._worker = await self._start_worker()
         await self._stage.workers.prepare()
@@ -92,7 +100,9 @@ class Story:
     async def _until_asked_or_over(self) -> Mapping[str, Any] | None:
         """Show the run until it waits for a person, whose question is returned, or is over."""
         assert self.run_id is not None
-        give_up = time.monotonic() + PATIENCE_S
+        patience_s = REHEARSAL_PATIENCE_S if self._rehearsed else PATIENCE_S
+        give_up = time.monotonic() + patience_s
+        look_for_faults = time.monotonic() + FAULTS_EVERY_S
         with self._screen.working("working"):
             while time.monotonic() < give_up:
                 tree = await self._stage.requester.run(self.run_id)
@@ -105,11 +115,20 @@ class Story:
                     if waiting:
                         return waiting[0]
                 await self._see_to_the_worker()
+                if time.monotonic() > look_for_faults:
+                    look_for_faults = time.monotonic() + FAULTS_EVERY_S
+                    await self._look_for_a_fault()
                 await asyncio.sleep(POLL_S)
         raise TookTooLong(
-            f"run {self.run_id} has not moved on for {PATIENCE_S / 60:.0f} minutes; "
+            f"run {self.run_id} has not moved on for {patience_s / 60:.0f} minutes; "
             f"the logs in {self._stage.logs} may say why"
         )
+
+    async def _look_for_a_fault(self) -> None:
+        assert self.run_id is not None
+        fault = await self._stage.fault(self.run_id)
+        if fault is not None and not self._options.crash:  # after a crash, the sweeps start the function anew
+            raise RunGivenUp(f"the function that leads run {self.run_id} was given up after its retries: {fault}")
 
     def _show_new(self, tree: Mapping[str, Any]) -> None:
         for span in tree["spans"]:
