@@ -10,6 +10,7 @@ import pytest
 
 from agentic.contract.errors import Conflict, StorageUnavailable
 from agentic.contract.principal import Role
+from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.models import Approval, Verdict
 from agentic.services.tools.calls import ToolCall
@@ -78,8 +79,6 @@ async def test_fifty_callers_of_one_call_have_one_effect_and_the_others_its_answ
         run_id = await h.start()
         led = await h.platform.run_store.take(h.organization_id, run_id, lease_s=30)
         assert led is not None
-        from agentic.runtime.agent.aborts import SegmentStop
-
         segment = await h.platform.leader._open(led, SegmentStop())
         call = ToolCall(tool="notes.save", arguments_text='{"text": "once"}')
         answers = await at_once(50, lambda _n: h.platform.invoker.invoke(call, segment.inv))
