@@ -6,16 +6,17 @@ from uuid import uuid4
 import pytest
 from pydantic import BaseModel
 
-from agentic.contract.errors import NotPermitted
+from agentic.contract.errors import NotPermitted, StorageUnavailable
 from agentic.contract.principal import Role
 from agentic.contract.trust import Trust
 from agentic.runtime.agent.script import Turn
 from agentic.services.approvals.models import Verdict
-from agentic.services.policy import Fact, RuleDraft
+from agentic.services.policy import Fact, FactRegistry, PolicyEngine, RuleDraft
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, internal_tool
 from agentic.testing import Call, Calls, Harness, Say, harness
 from core_world import Done, Words, World, rows
+from policy_world import MemoryRules
 
 SEND = Calls([Call("mail.send", {"text": "hello"})])
 
@@ -229,3 +230,19 @@ async def test_a_read_that_a_rule_asks_about_waits_for_a_person_like_any_other_c
         await h.decide(run_id)
         assert (await h.settle(run_id)).state == "succeeded"
         assert world.of("crm.search") == ["salaries", "fjord"]
+
+
+@pytest.mark.guarantee("D4")
+async def test_while_the_rules_cannot_be_read_nothing_runs_and_the_run_goes_on_afterwards(database: str) -> None:
+    world, store = World(), MemoryRules()
+    store.down = True
+    script: list[Turn] = [Calls([Call("notes.save", {"text": "ab"})]), Say("Done.")]
+    policy = PolicyEngine(store=store, facts=FactRegistry())
+    async with harness(tools=[world.write()], script=script, database_url=database, policy=policy) as h:
+        run_id = await h.start()
+        with pytest.raises(StorageUnavailable):
+            await h.advance(run_id)
+        assert (world.effects, (await h.tree(run_id)).decisions) == ([], [])
+        store.down = False
+        assert (await h.settle(run_id)).state == "succeeded"
+        assert world.of("notes.save") == ["ab"]
