@@ -33,5 +33,5 @@ class InngestBus:
             await self._client.send(batch)
         except Exception as error:
             raise EngineUnreachable(
-                "the function server does not answer; check INNGEST_DEV or INNGEST_BASE_URL, or start it with 'agentic dev'"
+                "the function server does not answer; check INNGEST_DEV or INNGEST_BASE_URL, and that a server runs there"
             ) from error

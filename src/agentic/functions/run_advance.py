@@ -4,6 +4,7 @@ The concurrency key is capacity, not correctness: the lease on the run's row is 
 function sleeps until then durably and nudges; the sweep backs it up.
 """
 
+import logging
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -12,6 +13,7 @@ import inngest
 from agentic.contract.events import EventName
 from agentic.functions.ports import FunctionPorts
 
+_log = logging.getLogger(__name__)
 FUNCTION_ID = "run.advance"
 RUNS_AT_ONCE = 20
 """Segments of one organization and lane at the same time."""
@@ -34,7 +36,11 @@ def run_advance(client: inngest.Inngest, ports: FunctionPorts) -> inngest.Functi
         organization_id, run_id = str(ctx.event.data["organization_id"]), str(ctx.event.data["run_id"])
 
         async def lead() -> dict[str, str | None]:
-            advanced = await ports.leader.advance(UUID(organization_id), UUID(run_id))
+            try:
+                advanced = await ports.leader.advance(UUID(organization_id), UUID(run_id))
+            except Exception as fault:
+                _log.warning("run %s was not advanced (%s); the function tries again", run_id, type(fault).__name__)
+                raise
             return {"state": advanced.state, "due_at": advanced.due_at.isoformat() if advanced.due_at else None}
 
         led = await ctx.step.run("advance", lead)

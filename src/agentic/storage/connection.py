@@ -1,5 +1,7 @@
 """Opens a database connection the way the whole package wants it, and says plainly when that fails."""
 
+import re
+
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
@@ -69,4 +71,7 @@ def describe(dsn: str) -> str:
 def _reason(error: psycopg.OperationalError, dsn: str) -> str:
     said = " ".join(str(error).split()).rstrip(".")
     password = str(conninfo_to_dict(dsn).get("password") or "")
-    return said.replace(password, "***") if password else said
+    if not password:
+        return said
+    # as a word of its own: a short password must not blot out letters of the reason
+    return re.sub(rf"(?<!\w){re.escape(password)}(?!\w)", "***", said)
