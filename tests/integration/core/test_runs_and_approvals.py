@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,6 +12,7 @@ from agentic.contract.principal import Role
 from agentic.runtime.agent.script import Turn
 from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.models import Verdict
+from agentic.services.tools.context import CallContext
 from agentic.testing import Call, Calls, Say, harness
 from core_world import World, execute, journal, rows
 
@@ -365,3 +367,35 @@ async def test_a_comment_with_characters_postgres_refuses_reaches_the_model(data
 
 async def _decide(h: object, approval_id: object, verdict: Verdict = Verdict.APPROVED) -> object:
     return await h.platform.approvals.decide(h.organization_id, approval_id, user_id=h.user_id, verdict=verdict)  # type: ignore[attr-defined]
+
+
+@pytest.mark.guarantee("A6")
+async def test_a_preview_is_shown_and_one_that_fails_or_hangs_never_loses_the_approval(database: str) -> None:
+    world = World()
+    contexts: list[CallContext] = []
+
+    async def shows(ctx: CallContext, args: Any) -> str:
+        contexts.append(ctx)
+        return f"Send\n'{args.text}'"
+
+    async def fails(_ctx: CallContext, _args: Any) -> str:
+        raise LookupError("no such person")
+
+    async def hangs(_ctx: CallContext, _args: Any) -> str:
+        await asyncio.sleep(30)
+        return "late"
+
+    tools = [
+        world.send("mail.show", preview=shows, approval_preview=True),
+        world.send("mail.fail", preview=fails, approval_preview=True),
+        world.send("mail.hang", preview=hangs, approval_preview=True, timeout_s=0.1),
+    ]
+    turn = Calls([Call(tool.spec.name, {"text": "hello"}) for tool in tools])
+    async with harness(tools=tools, script=[turn, Say("Done.")], database_url=database) as h:
+        run_id = await h.start()
+        parked = await h.settle(run_id)
+        shown = {approval.tool: approval.shown for approval in parked.pending}
+        assert shown == {"mail.show": "Send 'hello'", "mail.fail": None, "mail.hang": None}
+        assert world.effects == []
+        assert await journal(h, run_id) == []
+        assert [context.idempotency_key for context in contexts] == [None]
