@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from agentic.storage.database import Database
 from agentic.storage.pool import open_pool
+from transaction_pooler import SERVER_CONNECTIONS
 
 SIZE = 4
 HOT = "select %(n)s::int as n, pg_sleep(%(s)s)"
@@ -109,6 +110,9 @@ async def test_many_clients_share_two_server_connections_without_a_statement_los
             return seen
 
         seen = await asyncio.wait_for(asyncio.gather(*(client(number) for number in range(8))), timeout=30)
+        slow = (database.one("select pg_backend_pid() as pid, pg_sleep(0.01)", {}) for _ in range(24))
+        servers = await asyncio.wait_for(asyncio.gather(*slow), timeout=30)
+    assert len({server["pid"] for server in servers if server}) == SERVER_CONNECTIONS
     assert sorted(number for numbers in seen for number in numbers) == list(range(80))
 
 
