@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import Field, JsonValue
+from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from agentic.contract.canonical import canonical, digest
 from agentic.contract.normal_form import nfc
@@ -20,6 +20,8 @@ NAME_PATTERN = re.compile(r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$")
 MAX_NAME_LENGTH = 96
 MAX_MODEL_NAME_LENGTH = 64
 """The lowest cap a provider documents."""
+MAX_MODEL_TOOLS = 128
+"""How many tools of one request a provider takes, by the lowest cap that is documented."""
 FRAMEWORK_NAMES = frozenset({"ask_user", "get_user_input", "think", "analyze"})
 """Model-facing names the agent framework answers itself (DECISIONS 7)."""
 STEP_BUDGET_S = 120
@@ -90,7 +92,27 @@ class RemoteBinding(Value):
     remote_name: str
 
 
-Binding = Annotated[HandlerBinding | RemoteBinding, Field(discriminator="type")]
+class UnknownBinding(Value):
+    """A binding this release does not know, kept as it was written: a tool that is read as unavailable, never a row that cannot be read."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+
+
+def _binding_tag(binding: object) -> str:
+    tag = binding.get("type") if isinstance(binding, Mapping) else getattr(binding, "type", None)
+    return tag if tag in ("handler", "remote") else "unknown"
+
+
+Binding = Annotated[
+    Annotated[HandlerBinding, Tag("handler")]
+    | Annotated[RemoteBinding, Tag("remote")]
+    | Annotated[UnknownBinding, Tag("unknown")],
+    Discriminator(_binding_tag),
+]
+Source = Literal["builtin", "mcp", "device", "sandbox"]
+"""Who brought a tool: the deployment's own code, or something that was discovered or attached while it runs."""
 
 
 class ToolSpec(Value):
@@ -115,7 +137,7 @@ class ToolSpec(Value):
     idempotency: IdempotencyClass
     risk: Risk
     output_trust: Trust = Trust.INTERNAL
-    source: Literal["builtin", "mcp", "device", "sandbox"] = "builtin"
+    source: Source = "builtin"
     connection: str | None = None
     """Provider key whose credential the call needs."""
     timeout_s: float = Field(default=30, gt=0)
