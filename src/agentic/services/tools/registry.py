@@ -162,7 +162,9 @@ class ToolRegistry:
         arrived = self._arrived.get(organization_id, {})
         let_in, report = admit(specs, source, code=self._tools.keys(), present=arrived.keys(), facts=self._facts)
         made = {spec.name: Tool(spec=spec, handler=handler(spec), input_model=AnyArguments) for spec in let_in}
-        kept = {name: tool for name, tool in arrived.items() if name not in report.rejected or tool.spec.source != source}
+        kept = {
+            name: tool for name, tool in arrived.items() if name not in report.rejected or tool.spec.source != source
+        }
         self._arrived[organization_id] = kept | made
         return report
 
