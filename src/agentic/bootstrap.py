@@ -9,6 +9,7 @@ from agentic.contract.clock import Clock, SystemClock
 from agentic.contract.errors import ProgramFault
 from agentic.runtime.agent.advance import Advance
 from agentic.runtime.agent.definition import AgentDefinition
+from agentic.runtime.agent.publication import check_publication
 from agentic.runtime.agent.runs import Runs
 from agentic.runtime.agent.sweeps import Sweeps
 from agentic.runtime.agent.timings import Timings
@@ -109,7 +110,7 @@ async def open_platform(
 
     Raises:
         RegistryError: naming every fault of every tool declaration.
-        ProgramFault: a fact is declared twice, or under a reserved name.
+        ProgramFault: a fact is declared twice, or under a reserved name; an agent's tools exceed its maximum class.
         StorageUnavailable: nobody answers at the database URL.
     """
     from agentic.runtime.agent.agno.runtime import (
@@ -127,7 +128,9 @@ async def open_platform(
             return [loop.text_of(message) for message in await run_store.words(ctx.organization_id, ctx.run_id)]
 
         facts = FactRegistry([*app.facts, url_seen(words)])
-        registry = build_registry(app.tools, facts=facts.names)
+        catalogue = PostgresCatalogueStore(database)
+        registry = build_registry(app.tools, facts=facts.names, states=catalogue)
+        _check_agents(app, registry)
         policy_store = PostgresPolicyStore(database)
         engine = PolicyEngine(store=policy_store, facts=facts)
         approval_store = PostgresApprovalStore(database)
@@ -166,7 +169,7 @@ async def open_platform(
                     clock=clock,
                     runnable={tool.spec.name: tool for tool in registry},
                 ),
-                catalogue=PostgresCatalogueStore(database),
+                catalogue=catalogue,
                 outbox=outbox,
                 invoker=invoker,
                 leader=Advance(
@@ -183,3 +186,9 @@ async def open_platform(
             )
         finally:
             await loop.aclose()
+
+
+def _check_agents(app: App, registry: ToolRegistry) -> None:
+    specs = {tool.spec.name: tool.spec for tool in registry}
+    for definition in app.agents:
+        check_publication(definition, specs.get)

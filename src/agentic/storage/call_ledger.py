@@ -31,7 +31,7 @@ class PostgresCallLedger:
         self._sql = load_queries("calls")
 
     async def preflight(
-        self, key: CallKey, *, inv: ToolInvocation, tool: str, contract_hash: str, digest: str
+        self, key: CallKey, *, inv: ToolInvocation, tool: str, version: int, contract_hash: str, digest: str
     ) -> Preflight | None:
         row = await self._db.one(
             self._sql["preflight"],
@@ -41,6 +41,7 @@ class PostgresCallLedger:
                 "scope": key.scope,
                 "key": key.key,
                 "tool": tool,
+                "version": version,
                 "contract_hash": contract_hash,
                 "digest": digest,
             },

@@ -1,18 +1,22 @@
 """Tools as the database knows them. The statements stand in ``queries/catalogue.sql``."""
 
-import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 from uuid import UUID
 
+from agentic.contract.errors import Conflict, NotFound, NotPermitted
+from agentic.services.tools.contracts import read_contract, readable
+from agentic.services.tools.domains import belongs_to_organization
+from agentic.services.tools.live import InFlight, LiveTools, Release, ReleaseState
 from agentic.services.tools.models import ToolSpec
+from agentic.services.tools.targets import executable
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb
 from agentic.storage.queries import load_queries
 
 
 class PostgresCatalogueStore:
-    """Publishes contracts, and reads and changes live state."""
+    """Publishes contracts, and reads and changes live state. Implements ``LiveStates``."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -31,17 +35,96 @@ class PostgresCatalogueStore:
         ]
         await self._db.count(self._sql["publish"], {"contracts": jsonb(contracts)})
 
+    async def live(self, organization_id: UUID) -> LiveTools:
+        """What of an organization's tools is switched off, deprecated or revoked now."""
+        rows = await self._db.all(self._sql["live"], {"organization_id": organization_id})
+        return LiveTools(
+            off=frozenset(row["tool"] for row in rows if row["version"] is None),
+            releases={
+                (row["tool"], row["version"]): ReleaseState(row["state"]) for row in rows if row["version"] is not None
+            },
+        )
+
     async def tools(self, organization_id: UUID) -> list[dict[str, Any]]:
-        """The newest contract of each tool with its live state."""
-        rows = await self._db.all(self._sql["list"], {"organization_id": organization_id})
-        return [_tool(row) for row in rows]
+        """The newest contract of each tool with its live state, by name."""
+        rows = await self._db.all(self._sql["list"], {"organization_id": organization_id, "tool": None})
+        return [_tool(row, _spec(row)) for row in rows]
+
+    async def tool(self, organization_id: UUID, name: str, *, changes: int = 20) -> dict[str, Any]:
+        """Everything about one tool: its newest contract whole, every version of it, its live state, and its last changes.
+
+        Raises:
+            NotFound: the database knows no such tool.
+        """
+        params = {"organization_id": organization_id, "tool": name, "limit": changes}
+        row = await self._db.one(self._sql["list"], params)
+        if row is None:
+            raise _unknown(name)
+        spec = _spec(row)
+        return {
+            **spec.model_dump(mode="json"),
+            **_tool(row, spec),
+            "versions": [dict(one) for one in await self._db.all(self._sql["versions"], params)],
+            "changes": [dict(one) for one in await self._db.all(self._sql["changes"], params)],
+        }
 
     async def set_enabled(
         self, organization_id: UUID, tool: str, *, enabled: bool, user_id: UUID | None = None
-    ) -> None:
-        """Enable or disable a tool in an organization."""
+    ) -> bool:
+        """Enable or disable a tool in an organization; ``False`` when it is so already. Counts at the next call (D2).
+
+        Args:
+            user_id: the authenticated person, kept with the change; ``None`` for whoever administers the database itself.
+
+        Raises:
+            NotFound: the database knows no such tool.
+            NotPermitted: the person is no admin of the organization.
+        """
         params = {"organization_id": organization_id, "tool": tool, "enabled": enabled, "user_id": user_id}
-        await self._db.count(self._sql["set_state"], params)
+        row = await self._db.one(self._sql["set_state"], params)
+        return _changed(row, tool)
+
+    async def release(
+        self,
+        organization_id: UUID,
+        tool: str,
+        version: int,
+        *,
+        state: Literal[ReleaseState.DEPRECATED, ReleaseState.REVOKED],
+        in_flight: InFlight | None = None,
+        user_id: UUID | None = None,
+    ) -> Release:
+        """Move a version of a tool on in its life. A tool written as code moves in every organization at once.
+
+        Args:
+            organization_id: whose the tool is, when it arrived at run time.
+            in_flight: of a revocation, and only of one: what becomes of runs that have the version.
+            user_id: who does it, kept with the change; must be admin where the tool belongs to one organization.
+
+        Raises:
+            NotFound: the database knows no such version.
+            NotPermitted: the person is no admin of the organization.
+            Conflict: it is further on already; nothing goes back, a new version does.
+        """
+        assert (state is ReleaseState.REVOKED) == (in_flight is not None)
+        owner = organization_id if belongs_to_organization(tool) else None
+        params = {
+            "owner": owner,
+            "tool": tool,
+            "version": version,
+            "state": str(state),
+            "in_flight": None if in_flight is None else str(in_flight),
+            "user_id": user_id,
+        }
+        changed = _changed(await self._db.one(self._sql["release"], params), tool, version)
+        now = await self._db.one(self._sql["release_now"], params)
+        assert now is not None
+        if (now["state"], now["in_flight"]) != (params["state"], params["in_flight"]):
+            rule = f" ({now['in_flight']})" if now["in_flight"] else ""
+            raise Conflict(
+                f"{tool} version {version} is {now['state']}{rule}, which is not taken back; release a new version"
+            )
+        return Release(tool=tool, version=version, state=state, in_flight=in_flight, changed=changed)
 
     async def set_grant(
         self, organization_id: UUID, definition: str, tool: str, *, active: bool, user_id: UUID | None = None
@@ -57,8 +140,11 @@ class PostgresCatalogueStore:
         await self._db.count(self._sql["set_grant"], params)
 
 
-def _tool(row: dict[str, Any]) -> dict[str, Any]:
-    spec = ToolSpec.model_validate(json.loads(row["spec"]))
+def _spec(row: Mapping[str, Any]) -> ToolSpec:
+    return read_contract(contract_hash=row["contract_hash"], name=row["name"], version=row["version"], text=row["spec"])
+
+
+def _tool(row: Mapping[str, Any], spec: ToolSpec) -> dict[str, Any]:
     return {
         "name": spec.name,
         "version": spec.version,
@@ -70,4 +156,23 @@ def _tool(row: dict[str, Any]) -> dict[str, Any]:
         "vendor_key_ttl_s": spec.vendor_key_ttl_s,
         "contract_hash": row["contract_hash"],
         "enabled": row["enabled"] and row["withdrawn_at"] is None,
+        "withdrawn_at": row["withdrawn_at"],
+        "release": row["release"],
+        "in_flight": row["in_flight"],
+        "readable": readable(spec),
+        "executable": executable(spec),
     }
+
+
+def _changed(row: Mapping[str, Any] | None, tool: str, version: int | None = None) -> bool:
+    assert row is not None
+    if not row["permitted"]:
+        raise NotPermitted("changing tools takes the role admin in their organization; ask an admin to do it")
+    if not row["known"]:
+        raise _unknown(tool, version)
+    return bool(row["changed"])
+
+
+def _unknown(tool: str, version: int | None = None) -> NotFound:
+    which = repr(tool) if version is None else f"{tool!r} of version {version}"
+    return NotFound(f"there is no tool {which}; 'agentic tools list' shows those there are")

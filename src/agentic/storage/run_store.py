@@ -23,6 +23,7 @@ from agentic.services.runs.models import (
     RunEnd,
     RunMessage,
     RunTree,
+from agentic.services.tools.contracts import read_contract
     Started,
 )
 from agentic.services.tools.models import ToolSpec
@@ -66,7 +67,12 @@ class PostgresRunStore:
 
     async def contracts(self, hashes: Sequence[str]) -> Mapping[str, ToolSpec]:
         rows = await self._db.all(self._sql["contracts"], {"hashes": list(hashes)})
-        return {row["contract_hash"]: ToolSpec.model_validate(json.loads(row["spec"])) for row in rows}
+        return {
+            row["contract_hash"]: read_contract(
+                contract_hash=row["contract_hash"], name=row["name"], version=row["version"], text=row["spec"]
+            )
+            for row in rows
+        }
 
     async def messages(self, lease: Lease, *, format: str) -> list[RunMessage]:
         rows = await self._db.all(self._sql["messages"], _fence(lease))

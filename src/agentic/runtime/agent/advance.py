@@ -30,8 +30,9 @@ from agentic.runtime.agent.timings import Timings, fault_wait_s, provider_wait_s
 from agentic.services.runs.models import Append, LedRun, Moved, Proposal, RunEnd
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.calls import ToolInvocation
+from agentic.services.tools.contracts import missing_contract
 from agentic.services.tools.invoker import ToolInvoker
-from agentic.services.tools.models import FrozenTool, Mode
+from agentic.services.tools.models import FrozenTool, Mode, ToolSpec
 from agentic.services.tools.records import SpanRecord, SpanStatus
 
 _log = logging.getLogger(__name__)
@@ -168,7 +169,7 @@ class Advance:
 
     async def _tools(self, listed: Sequence[Mapping[str, object]]) -> list[FrozenTool]:
         specs = await self._store.contracts([str(tool["contract_hash"]) for tool in listed])
-        return [FrozenTool(spec=specs[str(tool["contract_hash"])], mode=Mode(str(tool["mode"]))) for tool in listed]
+        return [_frozen(tool, specs) for tool in listed]
 
     def _over(self, led: LedRun) -> RunEnd | None:
         if led.cancelled:
@@ -336,6 +337,12 @@ def _ended(ended: RunEnded) -> RunEnd:
 
 
 def _report(fault: BaseException, led: LedRun) -> None:
+def _frozen(listed: Mapping[str, object], specs: Mapping[str, ToolSpec]) -> FrozenTool:
+    contract_hash = str(listed["contract_hash"])
+    spec = specs.get(contract_hash) or missing_contract(contract_hash=contract_hash, name=str(listed["name"]))
+    return FrozenTool(spec=spec, mode=Mode(str(listed["mode"])))
+
+
     """Tell operators: class and place of the fault. Its text stays out, for a handler's error may quote a credential (B2)."""
     frames = "".join(traceback.format_tb(fault.__traceback__))
     _log.error("run %s met a fault: %s\n%s", led.lease.run_id, type(fault).__name__, frames)

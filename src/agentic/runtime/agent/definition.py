@@ -6,6 +6,8 @@ from pydantic import Field, field_validator
 
 from agentic.contract.principal import RunCeilings
 from agentic.contract.values import Value
+from agentic.services.tools.maximum import MaximumClass
+from agentic.services.tools.models import Risk, SideEffects
 
 _NAME = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")
 
@@ -19,6 +21,9 @@ class AgentDefinition(Value):
         model: a model string, ``provider:model``, or the name of a model registered with the application.
         tools: platform names of the tools the model is shown.
         ceilings: bounds of one run.
+        maximum_class: the strongest effect its tools may have, none < read < write < send; a definition with a stronger tool is
+            refused when it is published. ``None`` bounds nothing.
+        maximum_risk: the highest risk its tools may have, likewise.
         max_requests_per_segment: cap on provider requests of one segment.
     """
 
@@ -27,6 +32,8 @@ class AgentDefinition(Value):
     model: str
     tools: tuple[str, ...] = ()
     ceilings: RunCeilings = RunCeilings()
+    maximum_class: SideEffects | None = None
+    maximum_risk: Risk | None = None
     max_requests_per_segment: int = Field(default=40, ge=1)
 
     @field_validator("name")
@@ -37,3 +44,8 @@ class AgentDefinition(Value):
                 "a definition's name is lower-case letters, digits, '_' and '-', at most 63, starting with a letter"
             )
         return name
+
+    @property
+    def maximum(self) -> MaximumClass:
+        """The bound on its tools as one value."""
+        return MaximumClass(side_effects=self.maximum_class, risk=self.maximum_risk)

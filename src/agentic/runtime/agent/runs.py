@@ -11,9 +11,11 @@ from agentic.contract.plain import clean_text, plain
 from agentic.contract.principal import Principal
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.ports import AgentLoop
+from agentic.runtime.agent.publication import check_publication
 from agentic.runtime.agent.timings import Timings
 from agentic.services.runs.models import NewRun, RunTree, Started
 from agentic.services.runs.ports import RunStore
+from agentic.services.tools.declarations import Tool
 from agentic.services.tools.models import FrozenTool, Mode, ToolSpec
 from agentic.services.tools.registry import ToolRegistry
 
@@ -72,15 +74,15 @@ class Runs:
             request_key: unique per organization and request, at most 200 characters; the caller's guard against double submits.
 
         Raises:
-            Conflict: the key was used for another input.
-            ProgramFault: a tool or the model of the definition cannot be used.
+            Conflict: the key was used for another agent, text or person. A deploy in between changes nothing: the key
+                finds its run.
+            ProgramFault: a tool or the model of the definition cannot be used, or a tool exceeds its maximum class.
         """
         text = clean_text(text)
         _check_text(text, request_key)
-        names = [name for name in definition.tools if not principal.scopes or principal.may_name(name)]
-        tools = await self._frozen(names, principal.organization_id)
+        tools = await self._frozen(definition, principal)
         self._models.check_model(definition.model)
-        shown = definition.model_copy(update={"tools": tuple(names)})
+        shown = definition.model_copy(update={"tools": tuple(tool.spec.name for tool in tools)})
         frozen = shown.model_dump(mode="json")
         started = await self._store.start(
             NewRun(
@@ -108,14 +110,16 @@ class Runs:
             await self._flush([started.nudge])
         return started
 
-    async def _frozen(self, names: Sequence[str], organization_id: UUID) -> list[FrozenTool]:
+    async def _frozen(self, definition: AgentDefinition, principal: Principal) -> list[FrozenTool]:
         """The run's contracts. What a rule could ask a person about runs from a stored proposal, reads too (DECISIONS 15)."""
-        tools = self._registry.freeze(names)
-        inline = [tool.spec for tool in tools if tool.mode is Mode.INLINE]
-        if self._may_ask is None or not inline:
-            return tools
-        asked = await self._may_ask(organization_id, inline)
-        return [tool.model_copy(update={"mode": Mode.PAUSED}) if tool.spec.name in asked else tool for tool in tools]
+        organization_id = principal.organization_id
+        check_publication(definition, lambda name: _spec(self._registry.get(name, organization_id)))
+        specs = await self._registry.specs_for_session(definition, principal, maximum=definition.maximum)
+        inline = [spec for spec in specs if spec.mode is Mode.INLINE]
+        asked = (
+            await self._may_ask(organization_id, inline) if self._may_ask is not None and inline else frozenset[str]()
+        )
+        return [FrozenTool(spec=spec, mode=Mode.PAUSED if spec.name in asked else spec.mode) for spec in specs]
 
     async def cancel(self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None = None) -> bool:
         """Ask a run to stop at its next call; ``False`` when it is over or stopping already."""
@@ -131,6 +135,10 @@ class Runs:
             NotFound: no such run in this organization.
         """
         return await self._store.tree(organization_id, run_id)
+def _spec(tool: Tool | None) -> ToolSpec | None:
+    return None if tool is None else tool.spec
+
+
 
 
 def _request_digest(request: object) -> str:

@@ -42,7 +42,7 @@ class RunStore(Protocol):
         ...
 
     async def contracts(self, hashes: Sequence[str]) -> Mapping[str, ToolSpec]:
-        """The frozen specs by hash."""
+        """The frozen specs by hash. One that cannot be read is a spec whose calls are unavailable; it raises nothing."""
         ...
 
     async def messages(self, lease: Lease, *, format: str) -> list[RunMessage]:

@@ -40,6 +40,7 @@ from agentic.services.tools.ports import (
 )
 from agentic.services.tools.previewing import preview_line
 from agentic.services.tools.registry import ToolRegistry
+from agentic.services.tools.targets import executable
 from agentic.services.tools.tracing import closed_span, describe, open_span, tool_span
 
 _CLAIM_ROUNDS = 3
@@ -129,7 +130,7 @@ class DefaultToolInvoker:
             raise Refused(ErrorCode.UNKNOWN_TOOL, detail=_close_names(at))
         if at.call.fault is not None:
             raise Refused(ErrorCode.INVALID_INPUT, detail="The call was cut off before it was whole; propose it again.")
-        tool = self._registry.get(spec.name)
+        tool = self._registry.get(spec.name, at.inv.organization_id) if executable(spec) else None
         at.arguments, body, model = _arguments(at.call.arguments_text, spec, tool)
         at.digest = digest_of(body)
         return Prepared(
@@ -152,7 +153,12 @@ class DefaultToolInvoker:
 
     async def _preflight(self, call: Prepared) -> Preflight:
         pre = await self._ledger.preflight(
-            call.key, inv=call.at.inv, tool=call.spec.name, contract_hash=call.spec.contract_hash, digest=call.digest
+            call.key,
+            inv=call.at.inv,
+            tool=call.spec.name,
+            version=call.spec.version,
+            contract_hash=call.spec.contract_hash,
+            digest=call.digest,
         )
         if pre is None:
             raise NotFound(f"run {call.at.inv.run_id} does not exist in this organization")

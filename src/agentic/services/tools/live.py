@@ -32,6 +32,19 @@ class InFlight(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Release:
+    """Where one version of a tool is in its life."""
+
+    tool: str
+    version: int
+    state: ReleaseState
+    in_flight: InFlight | None
+    """Set when it is revoked."""
+    changed: bool
+    """Whether this very request moved it; ``False`` when it was there already."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LiveTools:
     """The live state of an organization's tools. What is not named is enabled and active."""
 

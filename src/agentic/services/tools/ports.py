@@ -95,6 +95,7 @@ class Preflight:
     journal: JournalRow | None
     approval: CoveringApproval | None
     tool_enabled: bool
+    """Neither switched off in the organization, nor of a version that is revoked for this run."""
     granted: bool
     member: bool
     """Whether the run's user still belongs to the organization; ``True`` for a run without a user."""
@@ -154,9 +155,14 @@ class CallLedger(Protocol):
     """The invoker's window on the database."""
 
     async def preflight(
-        self, key: CallKey, *, inv: ToolInvocation, tool: str, contract_hash: str, digest: str
+        self, key: CallKey, *, inv: ToolInvocation, tool: str, version: int, contract_hash: str, digest: str
     ) -> Preflight | None:
-        """Read what the decision needs; ``None`` when the run does not exist in this organization."""
+        """Read what the decision needs; ``None`` when the run does not exist in this organization.
+
+        Args:
+            tool: its live state counts, and the life of this ``version`` of it.
+            version: as the run froze it.
+        """
         ...
 
     async def refuse(

@@ -124,19 +124,16 @@ class ToolRegistry:
             maximum: leaves out tools beyond it; ``None`` for no bound.
 
         Raises:
-            ProgramFault: the agent names tools that nobody registered. One that is switched off is left out silently.
+            ProgramFault: the agent names tools that nobody registered, all of them. One that is switched off is left out silently.
         """
         targets = (environment or RuntimeEnvironment()).targets
         bound = maximum or MaximumClass()
         organization_id = principal.organization_id
-        offered = {spec.name for spec in await self.list_for_organization(organization_id)}
+        names = [name for name in agent.tools if not principal.scopes or principal.may_name(name)]
+        specs = self.resolve(names, organization_id)
+        live = await self._states.live(organization_id)
         return [
-            spec
-            for spec in self.resolve(agent.tools, organization_id)
-            if spec.name in offered
-            and (not principal.scopes or principal.may_name(spec.name))
-            and executable(spec, targets)
-            and bound.excess(spec) is None
+            spec for spec in specs if live.offers(spec) and executable(spec, targets) and bound.excess(spec) is None
         ]
 
     def register_dynamic(

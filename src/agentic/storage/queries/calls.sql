@@ -2,6 +2,7 @@
 
 -- name: preflight
 -- Everything a decision needs, in one statement: journal row, covering approval, live tool state, grant and membership, run.
+-- What is one value is a subquery: as joins, the planner tries their orders at every call, longer than the reading takes.
 select
     clock_timestamp() as now,
     r.fence,
@@ -25,13 +26,27 @@ select
     case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end as approval_status,
     a.decided_by as approval_decided_by,
     a.comment as approval_comment,
-    decider.role as approval_decider_role,
-    coalesce(t.enabled and t.withdrawn_at is null, true) as tool_enabled,
-    coalesce(g.state = 'active', false) as granted,
-    r.user_id is null or m.user_id is not null as member,
+    (select d.role from agent.members d where d.organization_id = r.organization_id and d.user_id = a.decided_by) as approval_decider_role,
+    coalesce((
+        select t.enabled and t.withdrawn_at is null from agent.tool_states t
+        where t.organization_id = r.organization_id and t.tool = %(tool)s
+    ), true) and not exists (
+        select from agent.tool_releases l
+        where l.tool = %(tool)s and l.version = %(version)s and (l.organization_id is null or l.organization_id = r.organization_id)
+          and l.state = 'revoked' and (l.in_flight = 'refuse' or r.created_at >= l.revoked_at)
+    ) as tool_enabled,
+    exists (
+        select from agent.grants g
+        where g.organization_id = r.organization_id and g.definition = r.definition_name and g.tool = %(tool)s and g.state = 'active'
+    ) as granted,
+    r.user_id is null or exists (
+        select from agent.members m where m.organization_id = r.organization_id and m.user_id = r.user_id
+    ) as member,
     r.kind as run_kind,
-    coalesce(pp.version, 0) as platform_rules_version,
-    coalesce(po.version, 0) as organization_rules_version
+    coalesce((
+        select p.version from agent.policy_versions p where p.scope = '00000000-0000-0000-0000-000000000000'
+    ), 0) as platform_rules_version,
+    coalesce((select p.version from agent.policy_versions p where p.scope = r.organization_id), 0) as organization_rules_version
 from agent.runs r
 left join agent.idempotency_keys k
     on k.organization_id = r.organization_id and k.scope = %(scope)s and k.key = %(key)s
@@ -43,12 +58,6 @@ left join lateral (
     order by x.created_at desc
     limit 1
 ) a on true
-left join agent.members decider on decider.organization_id = r.organization_id and decider.user_id = a.decided_by
-left join agent.tool_states t on t.organization_id = r.organization_id and t.tool = %(tool)s
-left join agent.grants g on g.organization_id = r.organization_id and g.definition = r.definition_name and g.tool = %(tool)s
-left join agent.members m on m.organization_id = r.organization_id and m.user_id = r.user_id
-left join agent.policy_versions pp on pp.scope = '00000000-0000-0000-0000-000000000000'
-left join agent.policy_versions po on po.scope = r.organization_id
 where r.id = %(run_id)s and r.organization_id = %(organization_id)s
 
 -- name: claim

@@ -69,7 +69,7 @@ select * from led
 
 -- name: contracts
 -- The frozen specs of a run.
-select contract_hash, spec from agent.tool_contracts where contract_hash = any(%(hashes)s)
+select contract_hash, name, version, spec from agent.tool_contracts where contract_hash = any(%(hashes)s)
 
 -- name: messages
 -- The message log of a run, in order.

@@ -9,12 +9,18 @@ from typing import Any
 from agno.tools.function import Function
 
 from agentic.contract.errors import RegistryError
-from agentic.services.tools.models import FRAMEWORK_NAMES, MAX_MODEL_NAME_LENGTH, FrozenTool, Mode, model_tool_name
+from agentic.services.tools.models import (
+    FRAMEWORK_NAMES,
+    MAX_MODEL_NAME_LENGTH,
+    MAX_MODEL_TOOLS,
+    FrozenTool,
+    Mode,
+    model_tool_name,
+)
 from agentic.services.tools.schemas import provider_schema
 
 MAX_DESCRIPTION = 1024
-MAX_TOOLS = 128
-"""The lowest caps a provider documents."""
+"""The lowest cap a provider documents."""
 _CUT = " … [cut]"
 _INTERNAL = ("external_execution", "requires_confirmation", "approval_type")
 
@@ -102,7 +108,7 @@ def _check(tools: Sequence[FrozenTool]) -> None:
             faults.append(
                 f"{owners[0]}: {len(name)} characters, providers take at most {MAX_MODEL_NAME_LENGTH}; shorten the name"
             )
-    if len(tools) > MAX_TOOLS:
-        faults.append(f"{len(tools)} tools, providers take at most {MAX_TOOLS}; show this agent fewer")
+    if len(tools) > MAX_MODEL_TOOLS:
+        faults.append(f"{len(tools)} tools, providers take at most {MAX_MODEL_TOOLS}; show this agent fewer")
     if faults:
         raise RegistryError(faults)

@@ -5,8 +5,8 @@ from agno_tools import assistant, call, frozen
 
 from agentic.contract.errors import RegistryError
 from agentic.runtime.agent.agno import messages
-from agentic.runtime.agent.agno.adapter import MAX_TOOLS, functions, shorten
-from agentic.services.tools.models import Mode
+from agentic.runtime.agent.agno.adapter import functions, shorten
+from agentic.services.tools.models import MAX_MODEL_TOOLS, Mode
 
 
 async def _entry(call_id: str) -> str:
@@ -41,8 +41,8 @@ def test_clashing_reserved_and_overlong_names_are_refused_all_at_once() -> None:
 
 
 def test_more_tools_than_a_provider_takes_are_refused_with_their_number() -> None:
-    with pytest.raises(RegistryError, match=f"{MAX_TOOLS + 1} tools"):
-        functions([frozen(f"crm.t{i}") for i in range(MAX_TOOLS + 1)], _entry)
+    with pytest.raises(RegistryError, match=f"{MAX_MODEL_TOOLS + 1} tools"):
+        functions([frozen(f"crm.t{i}") for i in range(MAX_MODEL_TOOLS + 1)], _entry)
 
 
 @pytest.mark.parametrize(("given", "kept"), [(1024, 1024), (1025, 1024), (3000, 1024)])
