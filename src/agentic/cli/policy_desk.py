@@ -3,7 +3,6 @@
 Without an app nothing can find facts out and their types are not known, so rules about facts are checked by name alone.
 """
 
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -13,9 +12,9 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from agentic.cli.app_path import app_at
 from agentic.cli.records import Records, acting, with_records
 from agentic.contract.clock import SystemClock
-from agentic.local.worker.loading import loaded
 from agentic.services.policy import Fact, FactRegistry, PolicyService
 from agentic.services.policy.url_seen import url_seen
 from agentic.services.tools.context import CallContext
@@ -62,9 +61,7 @@ def at_desk(
 
 
 async def _of_app(records: Records, path: str, stack: AsyncExitStack) -> PolicyService:
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # a console script has its own folder there instead
-    app = await stack.enter_async_context(loaded(path))
+    app = await stack.enter_async_context(app_at(path))
     facts = FactRegistry([*app.facts, url_seen(_no_words)])
     tools = {tool.spec.name: tool for tool in build_registry(app.tools, facts=facts.names)}
     specs = [tool.spec for tool in tools.values()]

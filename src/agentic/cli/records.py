@@ -22,6 +22,7 @@ from agentic.storage.catalogue_store import PostgresCatalogueStore
 from agentic.storage.connection import describe
 from agentic.storage.database import Database
 from agentic.storage.journal_store import PostgresJournalStore
+from agentic.storage.member_store import PostgresMemberStore
 from agentic.storage.migrations import MigrationState, status
 from agentic.storage.outbox_store import PostgresOutboxStore
 from agentic.storage.policy_store import PostgresPolicyStore
@@ -43,6 +44,7 @@ class Records:
     journal: JournalService
     catalogue: PostgresCatalogueStore
     rules: PostgresPolicyStore
+    members: PostgresMemberStore
     flush: Flush
 
 
@@ -92,6 +94,7 @@ async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitab
                 journal=JournalService(PostgresJournalStore(database)),
                 catalogue=PostgresCatalogueStore(database),
                 rules=PostgresPolicyStore(database),
+                members=PostgresMemberStore(database),
                 flush=flush,
             )
         )

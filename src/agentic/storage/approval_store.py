@@ -8,6 +8,7 @@ from agentic.contract.principal import Role
 from agentic.services.approvals.models import Approval, Verdict
 from agentic.storage.database import Database
 from agentic.storage.encoding import text
+from agentic.storage.member_store import PostgresMemberStore
 from agentic.storage.queries import load_queries
 
 
@@ -17,6 +18,7 @@ class PostgresApprovalStore:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._sql = load_queries("approvals")
+        self._members = PostgresMemberStore(database)
 
     async def decide(
         self, organization_id: UUID, approval_id: UUID, *, user_id: UUID, verdict: Verdict, comment: str | None
@@ -56,6 +58,4 @@ class PostgresApprovalStore:
 
     async def put_member(self, organization_id: UUID, user_id: UUID, role: Role) -> None:
         """Make a person a member, or change the role."""
-        await self._db.count(
-            self._sql["put_member"], {"organization_id": organization_id, "user_id": user_id, "role": str(role)}
-        )
+        await self._members.put(organization_id, user_id, role)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_type_hints
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from agentic.contract.errors import ProgramFault
+from agentic.contract.errors import ProgramFault, RegistryError
 from agentic.contract.results import ErrorCode
 from agentic.contract.trust import Trust
 from agentic.services.tools.context import CallContext
@@ -60,6 +60,8 @@ def internal_tool(name: str, description: str, **declared: Any) -> Callable[[Han
 
     Raises:
         ProgramFault: the function's annotations do not describe its arguments and result.
+        RegistryError: a field of the declaration is of no use, such as a limit under one; all of them are named. Rules across
+            fields are checked when the tool is registered.
     """
     return _declare("internal", name, description, declared)
 
@@ -76,27 +78,37 @@ def _declare(
 
     def wrap(function: HandlerFunction) -> Tool:
         input_model, output = _annotations(function)
-        effects = SideEffects(declared.get("side_effects", SideEffects.READ))
+        said = declared.get("side_effects", SideEffects.READ)
+        effects = SideEffects(said) if said in tuple(SideEffects) else SideEffects.READ
         fields = {
             "kind": kind,
             "idempotency": _default_class(effects),
             "risk": _default_risk(effects),
             **declared,
-            "side_effects": effects,
+            "side_effects": said,
             "name": name,
             "description": description,
             "input_schema": input_model.model_json_schema(),
             "output_schema": TypeAdapter(output).json_schema(mode="serialization"),
             "binding": HandlerBinding(handler_key=name),
         }
+        try:
+            spec = ToolSpec.model_validate(fields)
+        except ValidationError as error:
+            raise RegistryError(_field_faults(name, error)) from error
         return Tool(
-            spec=ToolSpec.model_validate(fields),
+            spec=spec,
             handler=FunctionHandler(function=function),
             input_model=input_model,
             **beside,
         )
 
     return wrap
+
+
+def _field_faults(name: str, error: ValidationError) -> list[str]:
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    return [f"{name}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults]
 
 
 def _default_class(effects: SideEffects) -> IdempotencyClass:

@@ -1,6 +1,8 @@
 """Broken declarations: each is named, all at once, and none is registered."""
 
+from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pydantic import BaseModel
@@ -9,7 +11,15 @@ from agentic.contract.errors import ProgramFault, RegistryError
 from agentic.contract.trust import Trust
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, internal_tool, vendor_tool
-from agentic.services.tools.models import IdempotencyClass, Mode, Risk, SideEffects, Watermark
+from agentic.services.tools.models import (
+    IdempotencyClass,
+    Mode,
+    RemoteBinding,
+    Risk,
+    SideEffects,
+    UnknownBinding,
+    Watermark,
+)
 from agentic.services.tools.registry import build_registry
 
 
@@ -27,7 +37,9 @@ def tool(name: str = "a.b", description: str = "Does.", model: type[BaseModel] =
         return {}
 
     handler.__annotations__["args"] = model
-    return internal_tool(name, description, **declared)(handler)
+    forced: dict[str, Any] = {key: declared.pop(key) for key in ("binding", "input_schema") if key in declared}
+    made = internal_tool(name, description, **declared)(handler)
+    return replace(made, spec=made.spec.model_copy(update=forced))
 
 
 WRITE: dict[str, Any] = {"side_effects": "write", "repeatable": False}
@@ -44,6 +56,10 @@ async def preview(ctx: CallContext, args: BaseModel) -> str:
     return "a line"
 
 
+async def probe(ctx: CallContext, args: BaseModel) -> None:
+    return None
+
+
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"name": "Search"}, "lower-case words joined by dots"),
     ({"name": "search"}, "lower-case words joined by dots"),
@@ -53,7 +69,9 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"name": "ask.user"}, "answered by the agent framework itself"),
     ({"name": "mcp.search"}, "the domain 'mcp' is reserved"),
     ({"name": "device.open"}, "the domain 'device' is reserved"),
+    ({"name": "a.b\n"}, "lower-case words joined by dots"),
     ({"description": "  "}, "the description is empty"),
+    ({"description": "a" * 20_000}, "the description has more than 16384 bytes"),
     ({"side_effects": "write"}, "declare repeatable=False"),
     ({**WRITE, "repeatable": True}, "repeatable=True is refused"),
     ({**SEND, "repeatable": True}, "repeatable=True is refused"),
@@ -71,8 +89,48 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     ({"approval_preview": True}, "approval_preview and a preview function go together"),
     ({"preview": preview}, "approval_preview and a preview function go together"),
-    ({"role": "control"}, "a control tool has side_effects='none'"),
+    ({"role": "control", "name": "context.add"}, "a control tool has side_effects='none'"),
+    ({"role": "control", "side_effects": "none", "target": "sandbox", "name": "tool.call"}, "runs in_process"),
+    (
+        {"role": "control", "side_effects": "none"},
+        "a control tool stands in one of context, conversation, delegate, skill, tool",
+    ),
+    (
+        {
+            "role": "control",
+            "side_effects": "none",
+            "name": "tool.call",
+            "idempotency": "conditional",
+            "vendor_key_ttl_s": 9,
+        },
+        "a tool without an effect is read_only",
+    ),
+    ({"name": "conversation.note"}, "the domain 'conversation' is reserved for control tools"),
+    ({"name": "context.note"}, "the domain 'context' is reserved for control tools"),
+    ({"name": "delegate.note"}, "the domain 'delegate' is reserved for control tools"),
+    ({"name": "tool.note"}, "the domain 'tool' is reserved for control tools"),
+    ({"target": "moon"}, "nothing is known of the target 'moon'"),
+    ({"target": "device"}, "the target 'device' is for tools that a device brings"),
+    ({"target": "web_provider"}, "the target 'web_provider' is for reads"),
+    ({"target": "web_provider", **WRITE, "output_trust": "external"}, "the target 'web_provider' is for reads"),
+    ({"target": "browser_provider"}, "its tools have output_trust external"),
+    ({"target": "unsubscribe_endpoint"}, "is for email.unsubscribe alone"),
+    ({"name": "email.unsubscribe"}, "that tool has no other"),
+    (
+        {**SEND, "name": "email.unsubscribe", "target": "unsubscribe_endpoint"},
+        "email.unsubscribe is a send of medium risk, idempotent and not parallel_safe",
+    ),
+    ({"kind": "mcp"}, "kind 'mcp' does not go with the source 'builtin'"),
+    ({"source": "sandbox", "name": "sandbox.run"}, "is registered when it arrives, not with the code"),
+    ({"binding": RemoteBinding(connection_id=uuid4(), remote_name="x")}, "a remote binding belongs to a remote source"),
+    ({"binding": UnknownBinding(type="wasm")}, "nothing here runs a binding of the type 'wasm'"),
+    ({"input_schema": {"type": "array"}}, "the input schema is refused: the root admits no object"),
+    ({"probe": probe}, "a probe asks what became of an effect; this tool has none"),
+    ({"approval_preview": True, "preview": "text"}, "the preview is no function"),
+    ({"policy_facts": ("run",)}, "the fact 'run' cannot be declared"),
+    ({"policy_facts": ("is_new",)}, "nothing finds out the fact 'is_new'"),
     ({"metered": True}, "a metered tool declares cost_bound"),
+    ({"cost_bound": "1.50"}, "cost_bound is reserved for metered tools"),
     ({"timeout_s": 121}, "a step has 120 seconds"),
     ({"batch_argument": "items", "model": Batch}, "batch_argument and max_batch_size go together"),
     ({"max_batch_size": 3, "model": Batch}, "batch_argument and max_batch_size go together"),
@@ -123,6 +181,39 @@ def test_a_schema_that_cannot_be_carried_names_its_tool() -> None:
     object.__setattr__(broken, "spec", broken.spec.model_copy(update={"input_schema": schema}))
     with pytest.raises(RegistryError, match=r"a\.deep: the input schema is refused"):
         build_registry([broken, tool("c.d")])
+
+
+@pytest.mark.guarantee("N1")
+def test_what_cannot_be_a_declaration_at_all_is_named_field_by_field() -> None:
+    with pytest.raises(RegistryError) as raised:
+        tool(side_effects="explode", timeout_s=0, max_output_bytes=1, max_results=0, max_batch_size=-1, colour="red")
+    fields = [fault.split(": ")[1] for fault in raised.value.faults]
+    assert sorted(fields) == [
+        "colour",
+        "max_batch_size",
+        "max_output_bytes",
+        "max_results",
+        "side_effects",
+        "timeout_s",
+    ]
+    assert all(fault.startswith("a.b: ") for fault in raised.value.faults)
+
+
+def test_a_tool_whose_handler_cannot_be_called_is_refused() -> None:
+    broken = replace(tool(), handler="crm.search")  # type: ignore[arg-type]
+    with pytest.raises(RegistryError, match="the handler has no execute to call"):
+        build_registry([broken])
+
+
+@pytest.mark.parametrize("name", ["system.now", "sandbox.run", "skill.manage", "web.fetch", "email.send", "crm.find"])
+def test_code_may_use_every_domain_that_is_not_somebody_elses(name: str) -> None:
+    assert build_registry([tool(name)]).get(name) is not None
+
+
+@pytest.mark.parametrize("name", ["conversation.ask", "context.update", "delegate.run", "tool.call", "skill.load"])
+def test_control_tools_stand_in_their_own_domains(name: str) -> None:
+    control = tool(name, role="control", side_effects="none", idempotency="idempotent")
+    assert build_registry([control]).get(name) is not None
 
 
 def test_freezing_keeps_the_order_once_each_and_refuses_a_name_no_tool_has() -> None:
