@@ -1,6 +1,5 @@
 """Runs in Postgres. The statements stand in ``queries/runs.sql``; a park is four of them in one implicit transaction."""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, LiteralString
@@ -9,7 +8,6 @@ from uuid import UUID, uuid4
 from agentic.contract.approvals import ApprovalRequest
 from agentic.contract.errors import Conflict, NotFound, RunEnded
 from agentic.contract.events import EventName
-from agentic.contract.principal import RunCeilings
 from agentic.contract.trust import Trust
 from agentic.services.runs.models import (
     Append,
@@ -23,9 +21,9 @@ from agentic.services.runs.models import (
     RunEnd,
     RunMessage,
     RunTree,
-from agentic.services.tools.contracts import read_contract
     Started,
 )
+from agentic.services.tools.contracts import read_contract
 from agentic.services.tools.models import ToolSpec
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb, record, text
@@ -122,9 +120,16 @@ class PostgresRunStore:
         return await self._move("park", lease, append, {"questions": params["questions"]}, between=between)
 
     async def release(
-        self, lease: Lease, append: Append, *, due_at: datetime | None, orderly: bool, provider_failures: int = 0
+        self,
+        lease: Lease,
+        append: Append,
+        *,
+        due_at: datetime | None = None,
+        due_in_s: float | None = None,
+        orderly: bool,
+        provider_failures: int = 0,
     ) -> Moved | None:
-        params = {"due_at": due_at, "orderly": orderly, "provider_failures": provider_failures}
+        params = {"due_at": due_at, "due_in_s": due_in_s, "orderly": orderly, "provider_failures": provider_failures}
         return await self._move("release", lease, append, params)
 
     async def finish(self, lease: Lease, append: Append, end: RunEnd) -> Moved | None:
@@ -184,7 +189,7 @@ class PostgresRunStore:
         moved = rows[-1]
         if moved is None or not moved["moved"]:
             return None
-        return Moved(nudge=event if moved["nudged"] else None)
+        return Moved(nudge=event if moved["nudged"] else None, due_at=moved.get("due_at"))
 
 
 def _fence(lease: Lease) -> dict[str, Any]:
@@ -271,7 +276,7 @@ def _led(row: Mapping[str, Any]) -> LedRun:
         definition_name=row["definition_name"],
         definition=row["definition"],
         tools=row["tools"],
-        ceilings=RunCeilings.model_validate(row["ceilings"]),
+        ceilings=row["ceilings"],
         context_trust=Trust(row["context_trust"]),
         breakers=row["breakers"],
         attempts_without_progress=row["attempts_without_progress"],

@@ -250,5 +250,6 @@ async def test_a_claim_taken_by_another_before_the_first_byte_sends_nothing(data
     async with harness(tools=[tool], script=[SAVE, Say("Done.")], database_url=database) as h:
         made.append(h)
         run_id = await h.start()
-        assert await h.advance(run_id) == "lost"
+        assert await h.advance(run_id) == "released"  # nobody else leads the run: it comes back, and the claim answers
         assert sent == []
+        assert (await h.tree(run_id)).run["state"] == "running"

@@ -37,6 +37,8 @@ async def test_the_same_request_is_the_same_run_and_another_input_a_conflict(dat
         assert await h.start("Hello.", request_key="k") == first
         with pytest.raises(Conflict, match="'k' was used for another input"):
             await h.start("Bye.", request_key="k")
+        deployed = h.agent.model_copy(update={"instructions": "Do it better.", "tools": ()})
+        assert await h.start("Hello.", request_key="k", agent=deployed) == first
         starts = await asyncio.gather(*(h.start("At once.", request_key="once") for _ in range(20)))
         assert len(set(starts)) == 1
         other = await h.platform.runs.start(
@@ -477,6 +479,7 @@ async def test_an_operator_confirms_an_unknown_outcome_with_evidence_and_nobody_
         assert (row["state"], row["resolved_by"]) == ("completed", h.user_id)
         tree = await h.tree(run_id)
         assert [effect["kind"] for effect in tree.effects] == ["uncertain", "confirmed"]
+        assert tree.run["has_uncertain"] is False
         with pytest.raises(NotFound):
             await journal_service.settle(
                 h.organization_id, call.ref, happened=False, user_id=h.user_id, evidence="it is not there"

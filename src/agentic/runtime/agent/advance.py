@@ -8,8 +8,8 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal, assert_never
 from uuid import UUID, uuid4
 
@@ -18,7 +18,7 @@ import sentry_sdk
 from agentic.contract.approvals import ApprovalRequest
 from agentic.contract.clock import Clock
 from agentic.contract.errors import ClaimInFlight, ClaimLost, LeaseLost, ProgramFault, RunEnded, StorageUnavailable
-from agentic.contract.principal import Principal
+from agentic.contract.principal import Principal, RunCeilings
 from agentic.runtime.agent.aborts import SegmentAbort, SegmentStop
 from agentic.runtime.agent.checkpoint import Draining, Segment, SegmentHooks
 from agentic.runtime.agent.definition import AgentDefinition
@@ -103,8 +103,10 @@ class Advance:
         try:
             over = self._over(led)
             return await self._finish(segment, over) if over is not None else await self._run(segment)
-        except (LeaseLost, ClaimLost):
+        except LeaseLost:
             return Advanced(state="lost")
+        except ClaimLost:
+            return await self._release(segment, orderly=False)  # nobody else leads: the journal answers the next leader
         except ClaimInFlight as busy:
             return await self._release(segment, due_at=busy.due_at)
         except RunEnded as ended:
@@ -140,7 +142,7 @@ class Advance:
         segment = Segment(
             lease=led.lease,
             definition=definition,
-            ceilings=led.ceilings,
+            ceilings=RunCeilings.model_validate(dict(led.ceilings)),
             inv=inv,
             format=self._loop.format,
             log=await self._store.messages(led.lease, format=self._loop.format),
@@ -163,9 +165,8 @@ class Advance:
             return await self._moved(await self._store.finish(led.lease, nothing, over), Advanced(state=over.state))
         _report(fault, led)
         wait_s = fault_wait_s(self._timings, led.attempts_without_progress)
-        due_at = self._clock.now() + timedelta(seconds=wait_s)
-        moved = await self._store.release(led.lease, nothing, due_at=due_at, orderly=False)
-        return await self._moved(moved, Advanced(state="released", due_at=due_at))
+        moved = await self._store.release(led.lease, nothing, due_in_s=wait_s, orderly=False)
+        return await self._moved(moved, Advanced(state="released"))
 
     async def _tools(self, listed: Sequence[Mapping[str, object]]) -> list[FrozenTool]:
         specs = await self._store.contracts([str(tool["contract_hash"]) for tool in listed])
@@ -213,8 +214,7 @@ class Advance:
                     segment.trail.model_requests -= 1  # not taken by the provider: it counts for nothing
                     failures = segment.provider_failures if segment.turn == turns_before else 0
                     wait_s = provider_wait_s(self._timings, failures, asked_s=end.retry_after_s)
-                    due_at = self._clock.now() + timedelta(seconds=wait_s)
-                    return await self._release(segment, due_at=due_at, provider_failures=failures + 1)
+                    return await self._release(segment, due_in_s=wait_s, provider_failures=failures + 1)
                 case TurnFailed():
                     return await self._finish(
                         segment, RunEnd(state="failed", error_code=end.code, answer=None), said=end.message
@@ -248,13 +248,24 @@ class Advance:
         return await self._moved(moved, Advanced(state="parked"))
 
     async def _release(
-        self, segment: Segment, *, due_at: datetime | None, orderly: bool = True, provider_failures: int = 0
+        self,
+        segment: Segment,
+        *,
+        due_at: datetime | None = None,
+        due_in_s: float | None = None,
+        orderly: bool = True,
+        provider_failures: int = 0,
     ) -> Advanced:
         self._close(segment, SpanStatus.OK if orderly else SpanStatus.ERROR, "released")
         moved = await self._store.release(
-            segment.lease, segment.take(), due_at=due_at, orderly=orderly, provider_failures=provider_failures
+            segment.lease,
+            segment.take(),
+            due_at=due_at,
+            due_in_s=due_in_s,
+            orderly=orderly,
+            provider_failures=provider_failures,
         )
-        return await self._moved(moved, Advanced(state="released", due_at=due_at))
+        return await self._moved(moved, Advanced(state="released"))
 
     async def _finish(
         self, segment: Segment, end: RunEnd, *, said: str | None = None, fault: Exception | None = None
@@ -272,7 +283,7 @@ class Advance:
             case "lease_lost":
                 return Advanced(state="lost")
             case "slice":
-                return await self._release(segment, due_at=None)
+                return await self._release(segment)
             case "cancelled":
                 return await self._finish(segment, RunEnd(state="cancelled"))
             case "ceiling":
@@ -294,14 +305,14 @@ class Advance:
         """A fault of the platform: the run comes back after a growing wait, and fails as a crash loop when that does not help."""
         wait_s = fault_wait_s(self._timings, led.attempts_without_progress)
         segment.fault = type(fault).__name__
-        return await self._release(segment, due_at=self._clock.now() + timedelta(seconds=wait_s), orderly=False)
+        return await self._release(segment, due_in_s=wait_s, orderly=False)
 
     async def _moved(self, moved: Moved | None, advanced: Advanced) -> Advanced:
         if moved is None:
             return Advanced(state="lost")
         if moved.nudge is not None:
             await self._flush([moved.nudge])
-        return advanced
+        return replace(advanced, due_at=moved.due_at)
 
     def _close(self, segment: Segment, status: SpanStatus, code: str, *, said: str | None = None) -> None:
         opened = segment.opened
@@ -326,6 +337,12 @@ class Advance:
         segment.trail.spans.append(closed)
 
 
+def _frozen(listed: Mapping[str, object], specs: Mapping[str, ToolSpec]) -> FrozenTool:
+    contract_hash = str(listed["contract_hash"])
+    spec = specs.get(contract_hash) or missing_contract(contract_hash=contract_hash, name=str(listed["name"]))
+    return FrozenTool(spec=spec, mode=Mode(str(listed["mode"])))
+
+
 def _ended(ended: RunEnded) -> RunEnd:
     match ended.status:
         case "cancelled":
@@ -337,12 +354,6 @@ def _ended(ended: RunEnded) -> RunEnd:
 
 
 def _report(fault: BaseException, led: LedRun) -> None:
-def _frozen(listed: Mapping[str, object], specs: Mapping[str, ToolSpec]) -> FrozenTool:
-    contract_hash = str(listed["contract_hash"])
-    spec = specs.get(contract_hash) or missing_contract(contract_hash=contract_hash, name=str(listed["name"]))
-    return FrozenTool(spec=spec, mode=Mode(str(listed["mode"])))
-
-
     """Tell operators: class and place of the fault. Its text stays out, for a handler's error may quote a credential (B2)."""
     frames = "".join(traceback.format_tb(fault.__traceback__))
     _log.error("run %s met a fault: %s\n%s", led.lease.run_id, type(fault).__name__, frames)

@@ -89,9 +89,7 @@ class Runs:
                 organization_id=principal.organization_id,
                 user_id=principal.user_id,
                 request_key=request_key,
-                request_digest=_request_digest(
-                    [frozen, text, str(principal.user_id), [tool.spec.contract_hash for tool in tools]]
-                ),
+                request_digest=_request_digest([definition.name, text, str(principal.user_id)]),
                 lane=lane,
                 definition_name=definition.name,
                 definition=frozen,
@@ -135,10 +133,10 @@ class Runs:
             NotFound: no such run in this organization.
         """
         return await self._store.tree(organization_id, run_id)
+
+
 def _spec(tool: Tool | None) -> ToolSpec | None:
     return None if tool is None else tool.spec
-
-
 
 
 def _request_digest(request: object) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
@@ -105,7 +106,7 @@ class LedRun:
     definition_name: str
     definition: Mapping[str, Any]
     tools: Sequence[Mapping[str, Any]]
-    ceilings: RunCeilings
+    ceilings: Mapping[str, Any]
     context_trust: Trust
     breakers: Mapping[str, Any]
     """The counts of the run's breakers, as an append wrote them."""
@@ -157,6 +158,8 @@ class Moved:
     """A transition that happened, and the nudge it left behind, if any."""
 
     nudge: UUID | None = None
+    due_at: datetime | None = None
+    """When a released run comes back, by the database's clock."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

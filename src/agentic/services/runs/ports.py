@@ -68,11 +68,20 @@ class RunStore(Protocol):
         ...
 
     async def release(
-        self, lease: Lease, append: Append, *, due_at: datetime | None, orderly: bool, provider_failures: int = 0
+        self,
+        lease: Lease,
+        append: Append,
+        *,
+        due_at: datetime | None = None,
+        due_in_s: float | None = None,
+        orderly: bool,
+        provider_failures: int = 0,
     ) -> Moved | None:
-        """Append and give the lease back; due at once (with a nudge) when ``due_at`` is ``None``.
+        """Append and give the lease back; due at once, with a nudge, when no time is given.
 
         Args:
+            due_at: when the run comes back, as the database said it: the end of somebody's claim.
+            due_in_s: or after how many seconds, by the database's clock.
             orderly: nothing went wrong in the run itself; the count of attempts without progress starts anew.
             provider_failures: how often in a row the model's provider was down, this time included.
         """

@@ -3,9 +3,13 @@
 Total: after an effect nothing here may raise, because a finished effect is never turned into a failure by its own result (J4).
 """
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from uuid import UUID, uuid4
+
+from pydantic import BaseModel
 
 from agentic.contract.plain import plain
 from agentic.contract.results import ErrorCode, ToolResult, ToolResultMeta
@@ -17,6 +21,41 @@ from agentic.services.tools.records import ArtifactRecord
 from agentic.services.tools.result_boundary import BoundaryLimits, BoundedResult, apply_boundary
 
 _log = logging.getLogger(__name__)
+
+
+LARGE_PARTS = 2_000
+LARGE_CHARS = 256 * 1024
+"""From here on bringing an answer into a result takes long enough to be done beside the event loop, which renews leases."""
+
+
+async def bounded(
+    spec: ToolSpec, value: object, *, span_id: UUID, secrets: Sequence[str]
+) -> tuple[ToolResult, ArtifactRecord | None]:
+    """``bounded_result``, in a thread when the answer is large."""
+    if is_large(value):
+        return await asyncio.to_thread(bounded_result, spec, value, span_id=span_id, secrets=secrets)
+    return bounded_result(spec, value, span_id=span_id, secrets=secrets)
+
+
+def is_large(value: object) -> bool:
+    """Whether a value has many parts or much text. Looks at no more parts than it takes to know."""
+    chars = 0
+    waiting = [value]
+    for _ in range(LARGE_PARTS):
+        if not waiting:
+            return False
+        part = waiting.pop()
+        if isinstance(part, str | bytes | bytearray):
+            chars += len(part)
+        elif isinstance(part, Mapping):
+            waiting.extend(islice(part.values(), LARGE_PARTS))
+        elif isinstance(part, list | tuple | set | frozenset):
+            waiting.extend(islice(part, LARGE_PARTS))
+        elif isinstance(part, BaseModel):
+            waiting.extend(vars(part).values())
+        if chars > LARGE_CHARS:
+            return True
+    return bool(waiting)
 
 
 def bounded_result(

@@ -18,7 +18,7 @@ from agentic.contract.errors import ClaimInFlight, ClaimLost, GiveUp, ProgramFau
 from agentic.contract.plain import clean_text
 from agentic.contract.results import ErrorCode, Said, ToolResult
 from agentic.services.tools.attempt import Attempt, Claimed, Decided, Prepared
-from agentic.services.tools.boundary import bounded_result
+from agentic.services.tools.boundary import bounded
 from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.context import CallContext, ReportedUsage
 from agentic.services.tools.declarations import Tool
@@ -63,7 +63,7 @@ class Execution:
         at = decided.call.at
         ctx = self.read_context(decided.call)
         answer = await self._handle(decided.tool, decided.model, ctx)
-        result, artifact = _result(decided.call, decided.tool, ctx, answer)
+        result, artifact = await _result(decided.call, decided.tool, ctx, answer)
         trail = at.inv.trail
         trail.tool_calls += 1
         trail.usage.extend(_usage(at, item, id=uuid4()) for item in ctx.usage)
@@ -214,14 +214,14 @@ class Execution:
             return HandlerAnswer(end=HandlerEnd.BUSINESS_REFUSAL if declared else HandlerEnd.RAISED, error=error)
 
     async def _complete(self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer) -> ToolResult:
-        result, artifact = _result(claimed.call, claimed.tool, ctx, answer)
+        result, artifact = await _result(claimed.call, claimed.tool, ctx, answer)
         usage = [_usage(claimed.call.at, item, id=usage_id(claimed.claim, n)) for n, item in enumerate(ctx.usage)]
         await self._store(claimed, self._ledger.complete, result, usage=usage, artifact=artifact)
         _observed(claimed.call.at, ctx, result)
         return result
 
     async def _release(self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer) -> ToolResult:
-        result, _ = _result(claimed.call, claimed.tool, ctx, answer)
+        result, _ = await _result(claimed.call, claimed.tool, ctx, answer)
         raised = answer.error if answer.end is HandlerEnd.RAISED else None
         await self._store(claimed, self._ledger.release, result, raised=raised)
         return result
@@ -283,12 +283,12 @@ async def _probe(probe: Probe, model: BaseModel, ctx: CallContext) -> HandlerAns
         return None
 
 
-def _result(
+async def _result(
     call: Prepared, tool: Tool | None, ctx: CallContext, answer: HandlerAnswer
 ) -> tuple[ToolResult, ArtifactRecord | None]:
     match answer.end:
         case HandlerEnd.RETURNED:
-            return bounded_result(call.spec, answer.value, span_id=call.at.span_id, secrets=ctx.secrets)
+            return await bounded(call.spec, answer.value, span_id=call.at.span_id, secrets=ctx.secrets)
         case HandlerEnd.BUSINESS_REFUSAL:
             code = tool.refusals[type(answer.error)] if tool and answer.error else ErrorCode.INTERNAL_ERROR
             return refusal(code, said=_said("domain", _words(answer.error), ctx)), None

@@ -9,6 +9,7 @@ from typing import Literal
 from agentic.contract.encoding import encode
 from agentic.contract.json_types import JsonValue
 from agentic.contract.results import ErrorCode, Said, ToolError, ToolResult
+from agentic.services.tools.models import model_tool_name
 
 Status = Literal["failed", "denied", "unavailable", "uncertain"]
 Remediation = Literal["none", "modify_arguments", "retry_later", "use_another_tool", "ask_the_user"]
@@ -93,8 +94,12 @@ def refusal(code: ErrorCode, *, detail: str | None = None, said: Said | None = N
 
 
 def model_text(tool: str, result: ToolResult) -> str:
-    """What the model reads for a result: the payload, or the six fields; the same bytes on every replay (B4)."""
-    return _success(tool, result) if result.error is None else _six_fields(tool, result.error)
+    """What the model reads for a result: the payload, or the six fields; the same bytes on every replay (B4).
+
+    The tool stands there under the name the model knows it by.
+    """
+    name = model_tool_name(tool)
+    return _success(name, result) if result.error is None else _six_fields(name, result.error)
 
 
 def _success(tool: str, result: ToolResult) -> str:

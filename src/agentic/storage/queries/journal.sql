@@ -26,6 +26,12 @@ with run as materialized (
 ), effect as (
     insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, actor, note)
     select organization_id, run_id, 'confirmed', tool, scope, key, epoch, attempt, span_id, %(user_id)s, %(evidence)s from done
+), settled as (
+    update agent.runs r set has_uncertain = exists (
+        select from agent.idempotency_keys k
+        where k.run_id = r.id and k.state = 'uncertain' and not (k.scope = done.scope and k.key = done.key)
+    )
+    from done where r.id = done.run_id
 )
 select run_id from done
 
@@ -49,6 +55,12 @@ with run as materialized (
 ), effect as (
     insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, actor, note)
     select organization_id, run_id, 'denied', tool, scope, key, epoch, attempt, span_id, %(user_id)s, %(evidence)s from done
+), settled as (
+    update agent.runs r set has_uncertain = exists (
+        select from agent.idempotency_keys k
+        where k.run_id = r.id and k.state = 'uncertain' and not (k.scope = done.scope and k.key = done.key)
+    )
+    from done where r.id = done.run_id
 )
 select run_id from done
 

@@ -231,20 +231,20 @@ select (select count(*) from parked) as moved, (select count(*) from nudge) as n
 with released as (
     update agent.runs r set
         lease_expires_at = null,
-        due_at = %(due_at)s,
+        due_at = coalesce(%(due_at)s, clock_timestamp() + make_interval(secs => %(due_in_s)s)),
         attempts_without_progress = case when %(orderly)s then 0 else r.attempts_without_progress end,
         provider_failures = %(provider_failures)s,
         active_ms = r.active_ms + (extract(epoch from clock_timestamp() - r.leased_at) * 1000)::bigint
     where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
-    returning r.id, r.organization_id, r.lane, r.wake_seq
+    returning r.id, r.organization_id, r.lane, r.wake_seq, r.due_at
 ), nudge as (
     insert into agent.outbox (id, organization_id, run_id, name, data)
     select %(event_id)s, organization_id, id, %(event_name)s,
         jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
-    from released where %(due_at)s::timestamptz is null or wake_seq <> %(wake_seq)s
+    from released where due_at is null or wake_seq <> %(wake_seq)s
     returning id
 )
-select (select count(*) from released) as moved, (select count(*) from nudge) as nudged
+select (select count(*) from released) as moved, (select count(*) from nudge) as nudged, (select due_at from released) as due_at
 
 -- name: finish
 -- The terminal state, with why. Open questions of the run go with it.
