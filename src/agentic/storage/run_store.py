@@ -24,6 +24,7 @@ from agentic.services.runs.models import (
     Started,
 )
 from agentic.services.tools.contracts import read_contract
+from agentic.services.tools.domains import belongs_to_organization
 from agentic.services.tools.models import ToolSpec
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb, record, text
@@ -223,6 +224,7 @@ def _start_params(run: NewRun, event: UUID) -> dict[str, Any]:
             [
                 {
                     "contract_hash": spec.contract_hash,
+                    "organization_id": str(run.organization_id) if belongs_to_organization(spec.name) else None,
                     "name": spec.name,
                     "version": spec.version,
                     "spec": spec.contract_text(),

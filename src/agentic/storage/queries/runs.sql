@@ -15,9 +15,10 @@ with run as (
     on conflict (organization_id, request_key) do nothing
     returning id, organization_id, lane
 ), contracts as (
-    insert into agent.tool_contracts (contract_hash, name, version, spec)
-    select c.contract_hash, c.name, c.version, c.spec
-    from run cross join jsonb_to_recordset(%(contracts)s::jsonb) as c(contract_hash text, name text, version int, spec text)
+    insert into agent.tool_contracts (contract_hash, organization_id, name, version, spec)
+    select c.contract_hash, c.organization_id, c.name, c.version, c.spec
+    from run cross join jsonb_to_recordset(%(contracts)s::jsonb)
+        as c(contract_hash text, organization_id uuid, name text, version int, spec text)
     on conflict (contract_hash) do nothing
 ), grants as (
     insert into agent.grants (organization_id, definition, tool, granted_by)
