@@ -73,7 +73,7 @@ async def test_a_run_that_slipped_in_beside_a_revocation_may_not_finish_with_it(
 
 
 @pytest.mark.guarantee("J3")
-@pytest.mark.parametrize("how", ["revoked", "disabled"])
+@pytest.mark.parametrize("how", ["revoked", "disabled", "unreadable"])
 async def test_an_effect_that_is_done_answers_from_the_journal_when_its_tool_is_gone(database: str, how: str) -> None:
     world = World()
     script: list[Turn] = [
@@ -87,8 +87,10 @@ async def test_an_effect_that_is_done_answers_from_the_journal_when_its_tool_is_
         assert (await h.settle(run_id)).state == "parked"
         if how == "revoked":
             await move(h, ReleaseState.REVOKED, InFlight.REFUSE)
-        else:
+        elif how == "disabled":
             await h.platform.catalogue.set_enabled(h.organization_id, "notes.save", enabled=False, user_id=h.user_id)
+        else:
+            await execute(h, "update agent.tool_contracts set spec = '{' where name = 'notes.save'")
         await h.decide(run_id)
         assert (await h.settle(run_id)).state == "succeeded"
         assert await codes(h, run_id) == ["ok", "ok", "ok", "tool_unavailable"]
