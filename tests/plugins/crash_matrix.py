@@ -10,25 +10,26 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from agno.agent import Agent
+import agno.agent
 from pydantic import BaseModel
 
 from agentic.bootstrap import App, open_platform
 from agentic.contract.principal import Principal, Role
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.definition import AgentDefinition
-from agentic.runtime.agent.script import Call, Calls, Say
+from agentic.runtime.agent.script import Call, Calls, Say, Turn
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, internal_tool
 from agentic.services.tools.handlers.http import GovernedClient
 from agentic.storage.database import Database
+from agentic.storage.pool import Pool
 from agentic.storage.queries import load_queries
 from agentic.testing import EffectLedger, RecordingBus, die
 
@@ -56,7 +57,7 @@ TIME_PASSES = (
 )
 """The leases of a dead worker run out. Moved rather than waited for, so that a slow machine kills nobody too early."""
 ORGANIZATION, USER = UUID(int=1), UUID(int=2)
-assert Agent  # imported before the forks
+assert agno.agent.__name__  # imported before the forks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +130,8 @@ class Provider(BaseHTTPRequestHandler):
 class DyingDatabase(Database):
     """Dies before or after a statement of this name, the first time."""
 
-    def __init__(self, inner: Database, point: str) -> None:
-        super().__init__(inner.pool)
+    def __init__(self, pool: Pool, point: str) -> None:
+        super().__init__(pool)
         self._when, _, self._name = point.partition(" ")
         self._claimed = False
         self._names = {text: name for group in ("calls", "runs") for name, text in load_queries(group).items()}
@@ -186,21 +187,24 @@ def app(cell: Cell, origin: str, *, first: bool) -> App:
         return Done(number=1)
 
     tools: list[Tool] = [act]
-    script = [Calls([Call("act.do", {"text": "hello"}, reword=("text",))]), Say("Done.")]
+    script: list[Turn] = [Calls([Call("act.do", {"text": "hello"}, reword=("text",))]), Say("Done.")]
     return App(tools=tools, models={"scripted": lambda: ScriptedModel(script=script, reword=True)})
 
 
 async def first_worker(cell: Cell, url: str, origin: str, run_id: UUID) -> None:
     """Leads until it is killed."""
-    async with open_platform(app(cell, origin, first=True), url, bus=RecordingBus(), max_connections=2) as platform:
-        dying = DyingDatabase(platform.database, cell.point)
-        platform.invoker._ledger._db = dying  # noqa: SLF001 - the seam this test is about
-        platform.run_store._db = dying  # noqa: SLF001
+
+    def dying(pool: Pool) -> Database:
+        return DyingDatabase(pool, cell.point)
+
+    async with open_platform(
+        app(cell, origin, first=True), url, bus=RecordingBus(), max_connections=2, stores_on=dying
+    ) as platform:
         await platform.leader.advance(ORGANIZATION, run_id)
 
 
-async def next_worker(cell: Cell, url: str, origin: str, run_id: UUID, out: Path) -> None:
-    """Goes on until the run ends, and writes down what stands."""
+async def next_worker(cell: Cell, url: str, origin: str, run_id: UUID) -> str:
+    """Goes on until the run ends; what stands then, as JSON."""
     async with open_platform(app(cell, origin, first=False), url, bus=RecordingBus(), max_connections=2) as platform:
         for statement in TIME_PASSES:
             await platform.database.count(statement, {"run": run_id})
@@ -215,46 +219,48 @@ async def next_worker(cell: Cell, url: str, origin: str, run_id: UUID, out: Path
             "select state from agent.idempotency_keys where run_id = %(run)s", {"run": run_id}
         )
         states = ",".join(row["state"] for row in rows) or "none"
-        out.write_text(json.dumps({"run": tree.run["state"], "claim": states}))
+        return json.dumps({"run": tree.run["state"], "claim": states})
 
 
-async def start(cell: Cell, url: str, origin: str, out: Path) -> None:
-    """Starts the cell's run."""
+async def start(cell: Cell, url: str, origin: str) -> str:
+    """Starts the cell's run; its id."""
     async with open_platform(app(cell, origin, first=False), url, bus=RecordingBus(), max_connections=2) as platform:
         await platform.approval_store.put_member(ORGANIZATION, USER, Role.MEMBER)
         agent = AgentDefinition(name="tested", instructions="Act.", model="scripted", tools=("act.do",))
         principal = Principal(organization_id=ORGANIZATION, user_id=USER)
         started = await platform.runs.start(agent, "Go.", principal=principal, request_key=_name(cell))
-        out.write_text(str(started.run_id))
+        return str(started.run_id)
 
 
 # -- the driver --------------------------------------------------------------------------------------------------------
 
 
 def _name(cell: Cell) -> str:
-    return "-".join((cell.cls, cell.watermark, cell.point)).replace(" ", "_")
+    return f"{cell.cls}-{cell.watermark}-{cell.point}".replace(" ", "_")
 
 
-def forked(work: Any) -> int:
-    """Run a coroutine function in a forked child; the child's process id."""
+def forked(work: Callable[[], Coroutine[Any, Any, str | None]], out: Path | None = None) -> int:
+    """Run a coroutine function in a forked child, its answer into a file; how the child ended."""
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            asyncio.run(work())
+            answer = asyncio.run(work())
+            if out is not None:
+                out.write_text(answer or "")
             status = 0
         finally:
             os._exit(status)
-    return pid
+    return os.waitpid(pid, 0)[1]
 
 
 def one_cell(cell: Cell, url: str, origin: str, folder: Path) -> Cell:
     """One death and its recovery."""
     run_file, out = folder / f"{_name(cell)}.run", folder / f"{_name(cell)}.out"
-    _ended(forked(lambda: start(cell, url, origin, run_file)))
+    forked(lambda: start(cell, url, origin), run_file)
     run_id = UUID(run_file.read_text())
-    died = _ended(forked(lambda: first_worker(cell, url, origin, run_id)))
-    _ended(forked(lambda: next_worker(cell, url, origin, run_id, out)))
+    died = forked(lambda: first_worker(cell, url, origin, run_id))
+    forked(lambda: next_worker(cell, url, origin, run_id), out)
     stands = json.loads(out.read_text())
     return Cell(
         cls=cell.cls,
@@ -266,10 +272,6 @@ def one_cell(cell: Cell, url: str, origin: str, folder: Path) -> Cell:
         effects=EffectLedger(folder / f"{_name(cell)}.effects").count(),
         requests=EffectLedger(folder / f"{_name(cell)}.requests").count(),
     )
-
-
-def _ended(pid: int) -> int:
-    return os.waitpid(pid, 0)[1]
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -32,14 +32,14 @@ def expected(cell: Cell) -> tuple[str, int]:
 
 def page(done: list[Cell]) -> str:
     """The matrix for people."""
+    unknown = sum(cell.claim == "uncertain" for cell in done)
     lines = [
         "# Crash matrix",
         "",
         "A worker is killed with SIGKILL at each boundary of one call; the next worker goes on from the rows. The model words its",
         "arguments anew whenever it is asked again, and the provider counts what really happened. Written by the acceptance tests.",
         "",
-        f"{len(done)} deaths: 0 effects lost, 0 done twice, 0 runs stuck,"
-        f" {sum(cell.claim == 'uncertain' for cell in done)} for an operator.",
+        f"{len(done)} deaths: 0 effects lost, 0 done twice, 0 runs stuck, {unknown} for an operator.",
         "",
         "| the worker died | " + " | ".join(f"{cls}, {mark}" for cls in CLASSES for mark in WATERMARKS) + " |",
         "|---|" + "---|" * (len(CLASSES) * len(WATERMARKS)),

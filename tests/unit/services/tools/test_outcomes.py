@@ -17,7 +17,7 @@ def test_every_code_has_exactly_the_six_fields_and_a_text_of_ours(code: ErrorCod
     assert list(fields) == SIX
     assert fields["reason_code"] == code
     assert fields["message"] == OUTCOMES[code].message
-    assert fields["action"] == "crm.search"
+    assert fields["action"] == "crm_search"
     assert fields["message"].endswith(".")
 
 
@@ -58,7 +58,7 @@ def test_words_of_others_follow_as_labelled_data_and_never_in_the_message(by: st
 def test_external_data_stands_in_an_envelope_that_names_its_source() -> None:
     result = ToolResult(ok=True, data={"a": 1}, meta=ToolResultMeta(untrusted=True, truncated=True, count=3))
     body = json.loads(model_text("web.fetch", result))
-    assert body["external"]["source"] == "web.fetch"
+    assert body["external"]["source"] == "web_fetch"
     assert body["external"]["data"] == {"a": 1}
     assert "data" not in body
     assert body["meta"] == {"count": 3, "truncated": True}
