@@ -1,4 +1,4 @@
-"""``agentic policy``: the rules, checked before they are saved, and explained for a call that nobody makes (DECISIONS 16)."""
+"""``agentic policy``: the rules, checked before they are saved, and explained for a call that nobody makes (ADR 0026)."""
 
 import json
 from collections.abc import Callable, Coroutine

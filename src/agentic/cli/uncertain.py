@@ -1,4 +1,4 @@
-"""``agentic uncertain``: calls whose outcome nobody knows, settled by a person who looked (DECISIONS 14)."""
+"""``agentic uncertain``: calls whose outcome nobody knows, settled by a person who looked (ADR 0009)."""
 
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID

@@ -54,7 +54,7 @@ def bound(value: JsonValue, max_bytes: int) -> Bounded:
     Raises:
         ValueError: `max_bytes` is under 2, or `value` is not plain data.
 
-    Source: B1, DECISIONS 19.
+    Source: B1, ADR 0014.
     """
     if max_bytes < MIN_BYTES:
         raise ValueError(f"max_bytes is {max_bytes}; the smallest JSON value needs {MIN_BYTES}")

@@ -42,7 +42,7 @@ def canonical(value: JsonValue) -> bytes:
         CanonicalError: NaN, an infinity, -0.0, a lone surrogate, U+0000, text that is not in form C, a key that is not a
             string, an integer of more than 1,000 digits, too deep, or a type JSON does not have.
 
-    Source: DECISIONS 10.
+    Source: ADR 0006.
     """
     try:
         return orjson.dumps(_prepared(value, MAX_DEPTH))
@@ -57,7 +57,7 @@ def digest(value: JsonValue) -> str:
     Raises:
         CanonicalError: as `canonical`.
 
-    Source: DECISIONS 10.
+    Source: ADR 0006.
     """
     return digest_of(canonical(value))
 

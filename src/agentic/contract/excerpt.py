@@ -31,7 +31,7 @@ def excerpt(text: str, max_bytes: int) -> str | None:
         text: without lone surrogates.
         max_bytes: the limit of the encoded text, its quotes included.
 
-    Source: B1, DECISIONS 19.
+    Source: B1, ADR 0014.
     """
     total = len(text)
     # Written with the largest count it can hold: the real note is never longer.

@@ -1,6 +1,6 @@
 """Brings JSON data into Unicode form C, so that two spellings of one text are one value before anything digests it.
 
-The canonical form refuses text that did not pass here (DECISIONS 10).
+The canonical form refuses text that did not pass here (ADR 0006).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def nfc(value: JsonValue) -> JsonValue:
     Raises:
         CanonicalError: two keys of one object become equal, or the value is more than 100 containers deep.
 
-    Source: DECISIONS 9, 10.
+    Source: ADR 0005, 0006.
     """
     return _nfc(value, MAX_DEPTH)
 

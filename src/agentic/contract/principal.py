@@ -49,6 +49,6 @@ class RunCeilings(Value):
     max_tool_calls: int | None = Field(default=200, ge=1)
     """Calls that ran or were refused; a replay costs none."""
     max_run_duration_s: int | None = Field(default=3600, ge=1)
-    """Leased seconds, not waiting ones (DECISIONS 23)."""
+    """Leased seconds, not waiting ones (ADR 0023)."""
     max_cost: Decimal | None = Field(default=None, ge=0)
     """Money over the run's tree, in the meter's currency."""

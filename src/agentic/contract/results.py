@@ -1,4 +1,4 @@
-"""What a call answers: the stable codes, the error, the result (DECISIONS 18)."""
+"""What a call answers: the stable codes, the error, the result (ADR 0013)."""
 
 from enum import StrEnum
 from typing import Any, Literal

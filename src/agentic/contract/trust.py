@@ -1,6 +1,6 @@
 """Trust labels: how far the origin of a piece of text may be believed.
 
-Labels are ordered. A run carries the lowest label its context has ever held (its low-water mark, DECISIONS 16); the text a model
+Labels are ordered. A run carries the lowest label its context has ever held (its low-water mark, ADR 0012); the text a model
 writes does not lower it, because it can say nothing its context did not hold.
 """
 

@@ -1,4 +1,4 @@
-"""``run.advance``: one function, several triggers, one segment a function run (STATE "The run lease").
+"""``run.advance``: one function, several triggers, one segment a function run (ADR 0002).
 
 The concurrency key is capacity, not correctness: the lease on the run's row is the only mutex. When the run comes back at a time, the
 function sleeps until then durably and nudges; the sweep backs it up.

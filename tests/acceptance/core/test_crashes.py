@@ -1,4 +1,4 @@
-"""kill -9 at the points of the pipeline: what the next process finds, does, and does not do again (STATE "How a call ends")."""
+"""kill -9 at the points of the pipeline: what the next process finds, does, and does not do again (ADR 0009)."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A request for an answer only, as each provider class puts it on the wire (DECISIONS 20)."""
+"""A request for an answer only, as each provider class puts it on the wire (ADR 0028)."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A model that repeats itself, through the real invoker, runtime and Postgres: told to answer, then stopped (DECISIONS 20)."""
+"""A model that repeats itself, through the real invoker, runtime and Postgres: told to answer, then stopped (ADR 0028)."""
 
 import asyncio
 import os

@@ -29,7 +29,7 @@ _SYNC_TIMEOUT_S = 30.0
 
 
 class FunctionEngine:
-    """Registers apps, takes events in, calls functions durably (DECISIONS 27).
+    """Registers apps, takes events in, calls functions durably (ADR 0016).
 
     Several engines may share a database; each call is leased by one of them. A call whose engine was killed is made
     again once its lease has run out, so a function may be called twice for one step, as with any such server.

@@ -6,7 +6,7 @@ AbortKind = Literal["ceiling", "cancelled", "failed", "lease_lost", "slice"]
 
 
 class SegmentAbort(BaseException):
-    """Ends the segment at once, with nothing written by the framework (DECISIONS 4).
+    """Ends the segment at once, with nothing written by the framework (ADR 0003).
 
     A ``BaseException``, because the loop turns every ``Exception`` of a tool into text for the model.
     """

@@ -1,4 +1,4 @@
-"""Leading a run for one segment: take the lease, do what the row still needs, and park, release or finish (STATE "A segment").
+"""Leading a run for one segment: take the lease, do what the row still needs, park, release or finish (docs/architecture.md).
 
 Safe to run again, early, late or twice: whoever finds nothing due ends quietly. Every way out is one fenced write; where this process
 dies instead, the lease runs out and the next leader goes on from the stored messages and proposals.

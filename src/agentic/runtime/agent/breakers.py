@@ -1,4 +1,4 @@
-"""Circuit breakers of a run: one counter over its calls, kept in the run's row (DECISIONS 20). Pure.
+"""Circuit breakers of a run: one counter over its calls, kept in the run's row (ADR 0028). Pure.
 
 The same call with the same arguments, again and again, is a loop unless what it observes changes. A tool may say what it observed
 (an evidence key, a digest it computes from its result, never from its arguments); a new observation restarts the count, a bounded

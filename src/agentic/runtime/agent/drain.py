@@ -1,4 +1,4 @@
-"""The drain: the stored calls of a pause, in the model's order, each with its own decision (D5, DECISIONS 22).
+"""The drain: the stored calls of a pause, in the model's order, each with its own decision (D5, ADR 0011).
 
 At the first call that must ask, the pass stops running; the later ones of the turn are only decided, and those that must ask are
 filed with it, so that a reviewer sees the batch.

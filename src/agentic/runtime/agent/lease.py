@@ -1,4 +1,4 @@
-"""Keeps the lease of a run while it is led, by a task tied to neither stream nor handler (STATE "The run lease").
+"""Keeps the lease of a run while it is led, by a task tied to neither stream nor handler (ADR 0002).
 
 If the lease is lost, or cannot be renewed before it runs out, the segment is stopped at once: another worker may lead the run.
 """

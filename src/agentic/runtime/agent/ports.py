@@ -1,6 +1,6 @@
 """What a run needs from an agent framework, and what it gives it. The only meeting point of the two.
 
-The durable state of a run is its messages and its open proposals (STATE). A framework adapter turns messages into one more
+The durable state of a run is its messages and its open proposals (ADR 0003). A framework adapter turns messages into one more
 turn of the model and back into messages; it stores nothing.
 """
 
@@ -52,7 +52,7 @@ class TurnHooks(Protocol):
 
         Returns:
             Whether this request is for an answer only: the model is shown the tools, may choose none of them, and is told to
-            answer from what it has. What it is told is no part of the log (DECISIONS 20).
+            answer from what it has. What it is told is no part of the log (ADR 0028).
         """
         ...
 

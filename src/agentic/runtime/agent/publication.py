@@ -1,4 +1,4 @@
-"""What is checked of a definition when it is published: before a run of it starts, and when its app is opened (DECISIONS 32). Pure."""
+"""What is checked of a definition when it is published: before a run of it starts, and when its app is opened (ADR 0027)."""
 
 from collections.abc import Callable
 

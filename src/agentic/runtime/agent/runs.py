@@ -1,4 +1,4 @@
-"""Starting runs: once per request key, with everything frozen that the run will rest on (DECISIONS 6)."""
+"""Starting runs: once per request key, with everything frozen that the run will rest on (ADR 0023)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
@@ -109,7 +109,7 @@ class Runs:
         return started
 
     async def _frozen(self, definition: AgentDefinition, principal: Principal) -> list[FrozenTool]:
-        """The run's contracts. What a rule could ask a person about runs from a stored proposal, reads too (DECISIONS 15)."""
+        """The run's contracts. What a rule could ask a person about runs from a stored proposal, reads too (ADR 0026)."""
         organization_id = principal.organization_id
         check_publication(definition, lambda name: _spec(self._registry.get(name, organization_id)))
         specs = await self._registry.specs_for_session(definition, principal, maximum=definition.maximum)

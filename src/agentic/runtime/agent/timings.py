@@ -1,4 +1,4 @@
-"""The durations a run is led by (STATE "Numbers"). Shortened together in tests and in the crash demonstration, never in part."""
+"""The durations a run is led by (docs/architecture.md). Tests and the crash demonstration shorten them together, never in part."""
 
 from dataclasses import dataclass
 

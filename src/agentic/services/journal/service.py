@@ -1,4 +1,4 @@
-"""The operator's side of the journal: calls whose outcome is unknown are settled by a person with written evidence (DECISIONS 14)."""
+"""The operator's side of the journal: calls whose outcome is unknown are settled by a person with written evidence (ADR 0009)."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The action checkpoint: the rules of the moment, asked about one call (DECISIONS 16).
+"""The action checkpoint: the rules of the moment, asked about one call (ADR 0026).
 
 Rules are read when the preflight's version differs from the one in hand, facts when a rule that speaks about the call names them.
 What the answers amount to is `verdict`; a database that does not answer raises (D4).
@@ -74,7 +74,7 @@ class PolicyEngine:
         return rules
 
     async def may_ask(self, organization_id: UUID, specs: Sequence[ToolSpec]) -> frozenset[str]:
-        """The tools whose calls a rule of now could ask a person about, by name; runs freeze such reads as paused (DECISIONS 15).
+        """The tools whose calls a rule of now could ask a person about, by name; runs freeze such reads as paused (ADR 0026).
 
         Raises:
             StorageUnavailable: the rules cannot be read.

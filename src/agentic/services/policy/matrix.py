@@ -1,4 +1,4 @@
-"""The built-in matrix and its two floors (DECISIONS 16).
+"""The built-in matrix and its two floors (ADR 0012).
 
 Stage 1 is the live grant: the definition holds the tool and the person still belongs to the organization. Stage 2, with no other
 rule: reads run; a write runs at low risk and asks above it; a send asks; high risk asks. Floors: a frozen environment denies every

@@ -1,6 +1,6 @@
 """The fact ``url_seen``: every address of a call stood, exactly so, in something the user wrote or an earlier call returned.
 
-A read that fetches an address the model chose is a way out for data: the address itself can carry it (DECISIONS 16). An address the
+A read that fetches an address the model chose is a way out for data: the address itself can carry it (ADR 0026). An address the
 model only copied carries nothing new.
 """
 

@@ -1,4 +1,4 @@
-"""From what the rules said to one decision: pure, total, and never less strict for a rule more (DECISIONS 16, D4)."""
+"""From what the rules said to one decision: pure, total, and never less strict for a rule more (ADR 0026, D4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

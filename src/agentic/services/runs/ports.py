@@ -49,7 +49,7 @@ class RunStore(Protocol):
         """The run's log in order.
 
         Raises:
-            RunEnded: ``history_unreadable``, when a message is of another format (DECISIONS 24).
+            RunEnded: ``history_unreadable``, when a message is of another format (ADR 0003).
         """
         ...
 

@@ -27,7 +27,7 @@ def repaired(value: JsonObject, root: Schema) -> JsonObject:
         value: arguments as read; left as it is.
         root: the tool's input schema in Unicode form C.
 
-    Source: DECISIONS 9.
+    Source: ADR 0005.
     """
     return _object(value, view(root, root), root)
 

@@ -44,7 +44,7 @@ def parse_arguments(text: str | None, schema: Mapping[str, Any]) -> JsonObject:
         InvalidArguments: the text is not one clean JSON object, or it breaks the schema.
         SchemaRefused: `schema` cannot be compiled; registration lets none through.
 
-    Source: N2, T2, DECISIONS 9.
+    Source: N2, T2, ADR 0005.
     """
     validator = validator_for(schema)
     value = read_arguments(text)

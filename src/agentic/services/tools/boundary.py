@@ -1,4 +1,4 @@
-"""From what a handler returned to what a call answers: schema, redaction, bound, label (STATE step 10).
+"""From what a handler returned to what a call answers: schema, redaction, bound, label (ADR 0014).
 
 Total: after an effect nothing here may raise, because a finished effect is never turned into a failure by its own result (J4).
 """

@@ -15,7 +15,7 @@ from agentic.contract.principal import Principal
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportedUsage:
-    """What one call cost, as the handler learned it. The invoker writes the row (DECISIONS 17)."""
+    """What one call cost, as the handler learned it. The invoker writes the row (M1)."""
 
     quantity: Decimal
     unit: str
@@ -68,7 +68,7 @@ class CallContext:
         self.usage.append(ReportedUsage(quantity=Decimal(quantity), unit=unit, cost=cost, provider=provider))
 
     def observed(self, what: JsonValue) -> None:
-        """Say what this call saw, so that looking again at something that changed is no loop (DECISIONS 20).
+        """Say what this call saw, so that looking again at something that changed is no loop (ADR 0028).
 
         The run compares digests of it between identical calls; five that see the same, or say nothing, end the run. No model
         reads it, and neither it nor its digest is stored with the result. The last word of a call counts.

@@ -1,4 +1,4 @@
-"""Stored contracts as specs again. One row that cannot be read costs its one tool, never the run that froze it (STATE ``tool_contracts``).
+"""Stored contracts as specs again. One row that cannot be read costs its one tool, never the run that froze it (ADR 0027).
 
 A row may be older or newer than this release, or damaged. What it was frozen under stays its hash, so that effects which were
 journaled under it still answer.

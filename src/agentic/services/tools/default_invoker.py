@@ -1,4 +1,4 @@
-"""The invoker: one column, a step a line, in the order of STATE "One call".
+"""The invoker: one column, a step a line, in the order of docs/architecture.md, "The way of one call".
 
 Each step takes what the ones before it made sure of and either hands on more, ends the call with a stable code, answers it from the
 journal, or raises what the caller must act on. Nothing before COMMIT 1 touches the world; nothing after it is undone.

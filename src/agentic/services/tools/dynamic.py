@@ -27,7 +27,7 @@ class Admission:
     reason: str | None = None
     """Why it was rejected, every fault of it; ``None`` when it was accepted."""
     unenforced_formats: Sequence[str] = ()
-    """Each ``format`` of its schemas that validation ignores, as ``which pointer: name`` (DECISIONS 28)."""
+    """Each ``format`` of its schemas that validation ignores, as ``which pointer: name`` (ADR 0020)."""
 
     @property
     def accepted(self) -> bool:

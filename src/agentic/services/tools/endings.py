@@ -1,4 +1,4 @@
-"""How a call ends, and how a claim found stale goes on: the table of STATE "How a call ends", as pure functions.
+"""How a call ends, and how a claim found stale goes on: the table of ADR 0009, as pure functions.
 
 After the watermark only a returned value or a declared definite refusal ends normally; everything else is unknown.
 """
@@ -115,7 +115,7 @@ class VendorWindow:
 
 
 def found(row: JournalRow | None, *, request_hash: str, now: datetime, window: VendorWindow) -> Found:
-    """Judge the journal row a preflight read (STATE "One call" 3 and the table's last row)."""
+    """Judge the journal row a preflight read (step 3 of a call, and the table's last row)."""
     if row is None:
         return Found.NOTHING
     if row.request_hash != request_hash:

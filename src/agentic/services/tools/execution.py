@@ -1,4 +1,4 @@
-"""Running a handler and ending its claim: steps 9 to 11 of a call (STATE "How a call ends").
+"""Running a handler and ending its claim: steps 8 to 10 of a call (docs/architecture.md, "How a call ends").
 
 If the process dies in here, the claim row says what may be done: nothing had left, or it may have and the table's last row decides.
 """
@@ -125,7 +125,7 @@ class Execution:
                     assert_never(never)
 
     async def settle(self, claimed: Claimed, *, cause: HandlerAnswer | None) -> ToolResult:
-        """Ask the probe whether the effect happened; without one, or when it cannot tell, an operator owns it (DECISIONS 14).
+        """Ask the probe whether the effect happened; without one, or when it cannot tell, an operator owns it (ADR 0009).
 
         Args:
             claimed: a claim under which the effect may have happened.

@@ -26,5 +26,5 @@ class ToolInvoker(Protocol):
         ...
 
     async def must_ask(self, call: ToolCall, inv: ToolInvocation) -> ApprovalRequest | None:
-        """Whether this call, decided now, would need a person: the question to file, or ``None``. Runs nothing (DECISIONS 22)."""
+        """Whether this call, decided now, would need a person: the question to file, or ``None``. Runs nothing (ADR 0011)."""
         ...

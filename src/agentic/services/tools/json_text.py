@@ -38,7 +38,7 @@ def parse_json(text: str) -> JsonValue:
             after form C; NaN, an infinity, a number beyond a double's range, -0.0, a number of more than 128 characters;
             U+0000 or a lone surrogate; too long or too deep.
 
-    Source: DECISIONS 9, STATE (Numbers).
+    Source: ADR 0005.
     """
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise JsonTextRefused(f"longer than {MAX_BYTES // 1024} KiB")

@@ -1,4 +1,4 @@
-"""The keys of a call: where it stands in the journal, and what the vendor is told (DECISIONS 8, 12; J7)."""
+"""The keys of a call: where it stands in the journal, and what the vendor is told (ADR 0007, 0010; J7)."""
 
 import hashlib
 from uuid import UUID, uuid5
@@ -37,7 +37,7 @@ def usage_id(claim: Claim, index: int) -> UUID:
 
 
 def repetition_key(tool: str, arguments_text: str | None) -> str:
-    """What two calls have in common when they are the same call again, however it is written (DECISIONS 20).
+    """What two calls have in common when they are the same call again, however it is written (ADR 0028).
 
     The order of members, white space and the spelling of a number make no other call; nothing, `null` and `[]` are no arguments.
     Text that cannot be read stands for itself. The tool's schema has no say, so a call to no tool has a key as well.

@@ -1,4 +1,4 @@
-"""What is true of tools now, beside their contracts: switched off in an organization, and the life of their releases (STATE).
+"""What is true of tools now, beside their contracts: switched off in an organization, and the life of their releases (ADR 0027).
 
 New runs are offered tools by it; a call reads the same rows in its preflight.
 """

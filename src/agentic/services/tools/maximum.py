@@ -1,4 +1,4 @@
-"""The most an agent's tools may do: a bound that is checked when its definition is published, not when a call is made (DECISIONS 32)."""
+"""The most an agent's tools may do: a bound checked when its definition is published, not when a call is made (ADR 0027)."""
 
 from typing import Final
 

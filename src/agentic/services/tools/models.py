@@ -23,7 +23,7 @@ MAX_MODEL_NAME_LENGTH = 64
 MAX_MODEL_TOOLS = 128
 """How many tools of one request a provider takes, by the lowest cap that is documented."""
 FRAMEWORK_NAMES = frozenset({"ask_user", "get_user_input", "think", "analyze"})
-"""Model-facing names the agent framework answers itself (DECISIONS 7)."""
+"""Model-facing names the agent framework answers itself; no tool may take one (N1)."""
 STEP_BUDGET_S = 120
 MAX_OUTPUT_BYTES = 32 * 1024
 
@@ -40,7 +40,7 @@ class SideEffects(StrEnum):
 
 
 class IdempotencyClass(StrEnum):
-    """What a second execution of the same call does (DECISIONS 12)."""
+    """What a second execution of the same call does (ADR 0009)."""
 
     READ_ONLY = "read_only"
     IDEMPOTENT = "idempotent"
@@ -60,7 +60,7 @@ class Risk(StrEnum):
 
 
 class Watermark(StrEnum):
-    """When a claim is marked as "the effect may have left" (DECISIONS 11)."""
+    """When a claim is marked as "the effect may have left" (ADR 0008)."""
 
     AT_CLAIM = "at_claim"
     """Together with the claim, before the handler starts."""
@@ -116,7 +116,7 @@ Source = Literal["builtin", "mcp", "device", "sandbox"]
 
 
 class ToolSpec(Value):
-    """What one tool is. Frozen into a run; its hash is what approvals and drift checks bind (DECISIONS 8).
+    """What one tool is. Frozen into a run; its hash is what approvals and drift checks bind (ADR 0007).
 
     Raises:
         pydantic.ValidationError: for a field of the wrong shape; rules across fields are the registry's.
@@ -158,7 +158,7 @@ class ToolSpec(Value):
     vendor_key_ttl_s: int | None = Field(default=None, ge=1)
     """How long the vendor remembers an idempotency key; required for ``conditional``."""
     may_repeat_because: str | None = None
-    """Why a send without vendor key or probe is acceptable; required in that case (DECISIONS 12)."""
+    """Why a send without vendor key or probe is acceptable; required in that case (ADR 0009)."""
     egress: Literal["none", "open"] = "none"
     """``open``: fetches an address the model chose."""
     parallel_safe: bool = True

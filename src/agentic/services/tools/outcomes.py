@@ -1,4 +1,4 @@
-"""The one total table from a stable code to what the model reads, and the rendering of both faces of a result (DECISIONS 18).
+"""The one total table from a stable code to what the model reads, and the rendering of both faces of a result (ADR 0013).
 
 The texts are fixed: they hold no rule, value, host or trace. What others said follows as labelled data (B3).
 """

@@ -21,7 +21,7 @@ from agentic.services.tools.records import ArtifactRecord, DecisionRecord, SpanR
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallKey:
-    """Where a call stands in the journal, derived once (DECISIONS 8)."""
+    """Where a call stands in the journal, derived once (ADR 0007)."""
 
     organization_id: UUID
     run_id: UUID
@@ -69,7 +69,7 @@ class CoveringApproval:
     status: Literal["pending", "approved", "rejected", "expired", "cancelled"]
     decided_by: UUID | None
     decider_role: Role | None
-    """The decider's role now; authority is checked again at the run (STATE "Approvals")."""
+    """The decider's role now; authority is checked again at the run (A5, ADR 0011)."""
     comment: str | None
 
 
@@ -215,7 +215,7 @@ class PolicyQuestion:
     granted: bool
     member: bool
     context_trust: Trust
-    """Low-water mark of the run's whole context; rules know it as ``origin_trust`` (DECISIONS 16)."""
+    """Low-water mark of the run's whole context; rules know it as ``origin_trust`` (ADR 0012)."""
     environment: Literal["live", "frozen"]
     now: datetime
     """Database time of the preflight."""

@@ -1,6 +1,6 @@
 """Removes credentials from data and text: by the name of their field, and by the exact secret values this call used.
 
-No guess at what a secret looks like: that would remove honest text and miss the next vendor's format (DECISIONS 19).
+No guess at what a secret looks like: that would remove honest text and miss the next vendor's format (ADR 0014).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def redact(value: JsonValue, secrets: Sequence[str] = ()) -> JsonValue:
         value: data as `plain` returns it.
         secrets: the exact values this call used; shorter than six characters they are ignored, for they would hit anything.
 
-    Source: B2, DECISIONS 19.
+    Source: B2, ADR 0014.
     """
     return _Redaction(secrets).value(value)
 

@@ -96,7 +96,7 @@ def apply_boundary(
         secrets: the exact secret values this call used.
         untrusted: whether the tool answers with text from outside.
 
-    Source: B1, B2, B4, J4, DECISIONS 19.
+    Source: B1, B2, B4, J4, ADR 0014.
     """
     whole = redact(strip_controls(plain(value)), secrets)
     kept = whole
@@ -124,7 +124,7 @@ def strip_controls(value: JsonValue) -> JsonValue:
     Removed are terminal sequences, the other C0 and C1 characters, overrides of writing direction and invisible tags: what
     makes text look other than it reads. Keys that become equal keep both values.
 
-    Source: B1, DECISIONS 19.
+    Source: B1, ADR 0014.
     """
     if isinstance(value, str):
         return _CONTROLS.sub("", value)

@@ -39,7 +39,7 @@ def check_schema(schema: Schema | bool) -> None:
         SchemaRefused: beyond a limit; a `$ref` that leads out of the schema, to nothing, or only to itself; a dialect other
             than 2020-12 and draft-07; an unsafe pattern; an invalid schema.
 
-    Source: N3, DECISIONS 28, STATE (Numbers).
+    Source: N3, ADR 0020, docs/architecture.md ("Numbers").
     """
     if schema is True:
         return
@@ -75,7 +75,7 @@ def in_form_c(schema: Schema) -> dict[str, Any]:
 def unenforced_formats(schema: Schema | bool) -> tuple[str, ...]:
     """Return each `format` that validation ignores as `pointer: name`, for the report at registration.
 
-    Source: DECISIONS 28.
+    Source: ADR 0020.
     """
     found: list[str] = []
     old = isinstance(schema, Mapping) and "draft-07" in str(schema.get("$schema", ""))

@@ -29,7 +29,7 @@ def compile_schema(schema: dict[str, Any]) -> Compiled:
         SchemaRefused: another dialect, an invalid schema, a reference that leads out or nowhere, or a pattern with
             look-around, back-references or a size the linear engine refuses.
 
-    Source: N3, DECISIONS 28.
+    Source: N3, ADR 0020.
     """
     declared = schema.get("$schema", DEFAULT_DIALECT)
     factory = _DIALECTS.get(declared.rstrip("#")) if isinstance(declared, str) else None

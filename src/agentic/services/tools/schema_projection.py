@@ -30,7 +30,7 @@ def provider_schema(schema: Schema | bool) -> dict[str, Any]:
     Raises:
         SchemaRefused: the root admits no object, or a `$ref` at the root points nowhere.
 
-    Source: N3, DECISIONS 9.
+    Source: N3, ADR 0005.
     """
     if schema is True:
         return {"type": "object", "properties": {}}

@@ -61,7 +61,7 @@ def validator_for(schema: Schema | bool, *, closed: bool = True) -> SchemaValida
     Raises:
         SchemaRefused: `schema` cannot be compiled; `check_schema` says so at registration.
 
-    Source: DECISIONS 9, 28.
+    Source: ADR 0005, 0020.
     """
     original = _ANYTHING if schema is True else schema
     if not isinstance(original, Mapping):

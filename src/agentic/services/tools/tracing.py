@@ -1,4 +1,4 @@
-"""The span of a call, twice: a row of the run's tree, and an OpenTelemetry span for whoever collects them (DECISIONS 21).
+"""The span of a call, twice: a row of the run's tree, and an OpenTelemetry span for whoever collects them (docs/architecture.md).
 
 Our row holds redacted, bounded payloads; the OpenTelemetry span holds neither arguments nor results.
 """

@@ -1,6 +1,6 @@
 """Makes the call ids of an answer unique over the run's history.
 
-Providers repeat ids now and then; agno then answers two calls with one result, or drops the later result (DECISIONS 3).
+Providers repeat ids now and then; agno then answers two calls with one result, or drops the later result (ADR 0003).
 """
 
 from typing import Any

@@ -46,7 +46,7 @@ def _send_once(copy: Any) -> None:
 
 
 def _keep_history_here(copy: Any) -> None:
-    """Responses models replay our log; a chain kept by the provider would outlive edits and expire (DECISIONS 3)."""
+    """Responses models replay our log; a chain kept by the provider would outlive edits and expire (ADR 0003)."""
     if hasattr(copy, "use_previous_response_id"):
         copy.store = False
         copy.use_previous_response_id = False

@@ -36,7 +36,7 @@ def load(stored: RunMessage) -> Message:
     """A stored message as agno's.
 
     Raises:
-        RunEnded: ``history_unreadable`` when the body is not a message of this format (DECISIONS 24).
+        RunEnded: ``history_unreadable`` when the body is not a message of this format (ADR 0003).
     """
     try:
         return Message.from_dict(json.loads(stored.body))

@@ -58,7 +58,7 @@ class TurnState:
     def _label(self, message: Message) -> Trust:
         if message.role == "tool":
             return self.reads.trust.get(message.tool_call_id or "", Trust.EXTERNAL)
-        # The model's words and what the loop adds by itself say nothing that the context did not hold (DECISIONS 16).
+        # The model's words and what the loop adds by itself say nothing that the context did not hold (ADR 0012).
         return min(
             (*self.trust.values(), *self.reads.trust.values()), key=lambda label: label.rank, default=Trust.EXTERNAL
         )

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 async def guarded(stop: SegmentStop, code: str, work: Awaitable[T]) -> T:
-    """Await a hook; whatever it raises ends the segment, since no ``Exception`` may reach the loop (DECISIONS 4).
+    """Await a hook; whatever it raises ends the segment, since no ``Exception`` may reach the loop (ADR 0003).
 
     Raises:
         SegmentAbort: the hook's own, or ``failed`` under ``code`` with the exception as its cause.

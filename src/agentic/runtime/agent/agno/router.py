@@ -1,4 +1,4 @@
-"""Decides how each call of an answer is met. Pure (STATE, "A segment")."""
+"""Decides how each call of an answer is met. Pure (ADR 0004)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

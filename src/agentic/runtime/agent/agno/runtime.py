@@ -1,4 +1,4 @@
-"""agno as a run's agent loop: one ``arun`` over the stored messages for each turn, nothing kept in between (DECISIONS 3).
+"""agno as a run's agent loop: one ``arun`` over the stored messages for each turn, nothing kept in between (ADR 0003).
 
 Every setting by which agno would store, retry, template or add something of its own is off.
 """

@@ -1,6 +1,6 @@
 """Why a provider stopped, read from its own event or response, since agno drops it.
 
-Without it a cut answer looks whole: the Anthropic SDK repairs a cut call into a smaller, valid one (DECISIONS 3). An answer
+Without it a cut answer looks whole: the Anthropic SDK repairs a cut call into a smaller, valid one (ADR 0004). An answer
 whose reason is missing is not whole.
 """
 

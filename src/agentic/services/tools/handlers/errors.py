@@ -7,7 +7,7 @@
     │   └── EgressRefused               this process may not talk to that address
     └── OutcomeUnknown              bytes left and no definite answer came: the effect may have happened
 
-Which of them a status means is the vendor handler's knowledge; what becomes of the claim is the invoker's (STATE, "How a call ends").
+Which of them a status means is the vendor handler's knowledge; what becomes of the claim is the invoker's (ADR 0009).
 A raise of any other class counts as unknown once the watermark is set.
 """
 

@@ -48,7 +48,7 @@ class GovernedClient:
         EgressRefused: the origin is not one a vendor client may have.
         ValueError: a header that HTTP cannot carry; names it, not its value.
 
-    Source: DECISIONS 11 (``watermark="at_transport"``), J7, B2.
+    Source: ADR 0008 (``watermark="at_transport"``), J7, B2.
     """
 
     def __init__(
