@@ -10,6 +10,9 @@
 #   make lock                               compiles requirements/*.txt from pyproject.toml; needs uv
 #   make clean                              removes .venv and every cache; the demo's data stays
 
+# many processes are started, and each would compile every module anew
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 UV ?= uv
 WORKERS ?= 2
