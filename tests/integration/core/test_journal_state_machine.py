@@ -7,9 +7,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 from uuid import UUID, uuid4
 
 import pytest
@@ -35,6 +34,7 @@ from agentic.services.tools.records import DecisionRecord, SpanRecord, SpanStatu
 from agentic.storage.call_ledger import PostgresCallLedger
 from agentic.testing import Harness, Say, harness
 from core_world import World, execute, journal, rows
+from journal_model import JournalModel, Row
 
 T = TypeVar("T")
 _WORLD = World()
@@ -58,87 +58,12 @@ WORTH_TRYING: dict[str, tuple[str, ...]] = {
     "completed": (*LATE, "claim", "claim", "settle", "run", "sweep"),
 }
 """What may happen next to a call, by how it stands; the rest would find nothing to do or to refuse."""
-RECORDED = {"complete": "completed", "release": "released", "hold": "held", "uncertain": "uncertain"}
 EXAMPLES, STEPS = 30, 30
 TRIED = [
     *((what, True) for what in ("claim", "take over", *LATE, "sweep", "confirm", "deny")),
     *((what, False) for what in ("claim", "take over", *LATE, "settle")),
 ]
 """The search is worth something only when each of these happened, and was refused, at least once."""
-
-
-@dataclass(kw_only=True)
-class Row:
-    """What the model knows of one row of the journal."""
-
-    state: Literal["processing", "completed", "uncertain"] = "processing"
-    request_hash: str
-    epoch: int
-    attempt: int = 1
-    repeats: int = 0
-    leased: bool = True
-    sent: bool
-    forgotten: bool = False
-    """The vendor no longer remembers the key."""
-    output: bytes | None = None
-
-    @property
-    def stands(self) -> str:
-        """The state, with the lease."""
-        return self.state if self.state != "processing" else "led" if self.leased else "stale"
-
-    def free_for(self, seen: JournalRow | None, request_hash: str) -> bool:
-        """Whether a worker that saw ``seen`` may take it over."""
-        if self.state != "processing" or self.leased or self.request_hash != request_hash or seen is None:
-            return False
-        return (seen.epoch, seen.attempt) == (self.epoch, self.attempt)
-
-
-@dataclass(kw_only=True)
-class Journal:
-    """The model: rows by slot, and what must have been recorded of each."""
-
-    rows: dict[int, Row] = field(default_factory=dict)
-    last_epoch: dict[int, int] = field(default_factory=dict)
-    effects: dict[int, list[tuple[str, int, int]]] = field(
-        default_factory=lambda: {slot: [] for slot in range(len(KINDS))}
-    )
-
-    def owned(self, slot: int, claim: Claim) -> Row | None:
-        """The row, while this claim still owns it."""
-        row = self.rows.get(slot)
-        if row is None or row.state != "processing":
-            return None
-        return row if (row.epoch, row.attempt) == (claim.epoch, claim.attempt) else None
-
-    def record(self, slot: int, kind: str) -> None:
-        """One line in the record of effects."""
-        self.effects[slot].append((kind, self.rows[slot].epoch, self.rows[slot].attempt))
-
-    def work(self, slot: int, what: str, output: bytes) -> None:
-        """What a statement of the claim's owner does."""
-        row = self.rows[slot]
-        if what in RECORDED:
-            self.record(slot, RECORDED[what])
-        match what:
-            case "mark":
-                row.sent = True
-            case "repeat":
-                row.repeats += 1
-            case "complete":
-                row.state, row.output = "completed", output
-            case "release":
-                del self.rows[slot]
-            case "uncertain":
-                row.state = "uncertain"
-
-    def settle(self, slot: int, *, happened: bool) -> None:
-        """What an operator's word does."""
-        self.record(slot, "confirmed" if happened else "denied")
-        if happened:
-            self.rows[slot].state = "completed"
-        else:
-            del self.rows[slot]
 
 
 class JournalBesideItsModel(RuleBasedStateMachine):
@@ -166,7 +91,7 @@ class JournalBesideItsModel(RuleBasedStateMachine):
     @initialize()
     def a_run_is_led(self) -> None:
         """Nothing of it is claimed yet."""
-        self.model = Journal()
+        self.model = JournalModel()
         self.run_id = self.wait(self.h.start())
         self.vendor_keys: dict[tuple[int, int], str] = {}
         self.fences: list[int] = []

@@ -8,14 +8,15 @@ from uuid import uuid4
 
 import pytest
 
-from agentic.contract.errors import Conflict, StorageUnavailable
+from agentic.contract.errors import ClaimLost, Conflict, StorageUnavailable
 from agentic.contract.principal import Role
 from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.models import Approval, Verdict
 from agentic.services.tools.calls import ToolCall
+from agentic.services.tools.context import CallContext
 from agentic.testing import Call, Calls, Harness, Say, harness
-from core_world import World, execute, journal, rows
+from core_world import Done, World, execute, journal, rows
 
 MAIL = Calls([Call("mail.send", {"text": "hello"})])
 T = TypeVar("T")
@@ -89,6 +90,41 @@ async def test_fifty_callers_of_one_call_have_one_effect_and_the_others_its_answ
         assert data == {'{"id": "notes.save-1"}'}
         [claim] = await journal(h, run_id)
         assert (claim["state"], claim["attempt"]) == ("completed", 1)
+
+
+@pytest.mark.guarantee("J1", "J5", "J7")
+async def test_fifty_callers_find_a_claim_whose_worker_is_gone_and_one_of_them_takes_it_over(database: str) -> None:
+    world, entered, woken = World(), asyncio.Event(), asyncio.Event()
+
+    async def does(_ctx: CallContext, _args: Any) -> Any:
+        number = len(world.effects)
+        if number == 1:
+            entered.set()
+            await woken.wait()
+        return Done(id=f"attempt-{number}")
+
+    tool = world.write(does=does, idempotency="conditional", vendor_key_ttl_s=3600)
+    async with harness(tools=[tool], script=[Say("Done.")], database_url=database) as h:
+        run_id = await h.start()
+        led = await h.platform.run_store.take(h.organization_id, run_id, lease_s=30)
+        assert led is not None
+        segment = await h.platform.leader._open(led, SegmentStop())
+        call = ToolCall(tool="notes.save", arguments_text='{"text": "once"}')
+        stalled = asyncio.create_task(h.platform.invoker.invoke(call, segment.inv))
+        async with asyncio.timeout(20):
+            await entered.wait()
+        await execute(h, "update agent.idempotency_keys set lease_expires_at = clock_timestamp()")
+        answers = await at_once(50, lambda _n: h.platform.invoker.invoke(call, segment.inv))
+        woken.set()
+        with pytest.raises(ClaimLost):
+            await stalled
+        assert {type(answer).__name__ for answer in answers} <= {"ToolResult", "ClaimInFlight"}
+        data = {json.dumps(answer.data) for answer in answers if type(answer).__name__ == "ToolResult"}  # type: ignore[union-attr]
+        assert data == {'{"id": "attempt-2"}'}
+        assert len(world.effects) == 2
+        assert len(set(world.keys)) == 1
+        [claim] = await journal(h, run_id)
+        assert (claim["state"], claim["attempt"]) == ("completed", 2)
 
 
 @pytest.mark.guarantee("A3", "A4", "W4")
