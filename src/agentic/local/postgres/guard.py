@@ -9,6 +9,7 @@ Being a process with one thread that forks, it also keeps PR_SET_PDEATHSIG hones
 *thread* ends, which in a program with worker threads is long before the program does.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -29,8 +30,8 @@ def main(argument: str) -> None:
 
     Args:
         argument: JSON object with `command` (argument list), `env`, `users` (path of the lock file), `log` (path),
-            `uid` and `gid` (null to keep ours). The server lock arrives as an inherited descriptor and stays open here
-            and in Postgres.
+            `uid` and `gid` (null to keep ours), `socket_dir` (a folder to remove afterwards, or null). The server
+            lock arrives as an inherited descriptor and stays open here and in Postgres.
     """
     spec = json.loads(argument)
     if os.fork():
@@ -47,6 +48,9 @@ def main(argument: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: os.kill(server, signal.SIGINT))
     threading.Thread(target=_stop_when_unused, args=(spec["users"], server), daemon=True).start()
     os.waitpid(server, 0)
+    if spec["socket_dir"] is not None:  # we still hold the server lock, so nobody has made a new one
+        with contextlib.suppress(OSError):  # not empty after a crash, or gone: the next start finds out
+            os.rmdir(spec["socket_dir"])
     os._exit(0)
 
 

@@ -291,6 +291,7 @@ def _spawn_guard(home: Home, command: list[str], account: ServiceAccount, server
         "log": str(home.log),
         "uid": account.uid if account.switch else None,
         "gid": account.gid if account.switch else None,
+        "socket_dir": None if home.socket_dir.parent == home.path else str(home.socket_dir),
     }
     done = subprocess.run(
         [sys.executable, "-I", "-S", guard.__file__, json.dumps(spec)],

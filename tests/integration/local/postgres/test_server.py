@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from agentic.local.postgres import EmbeddedPostgres, ServerFailedError
+from agentic.local.postgres.folder import find_home
 from agentic.local.postgres.locks import wait_for_lock
 
 _USER = """
@@ -149,6 +150,22 @@ def test_the_socket_and_the_password_are_for_the_owner_alone(root: Path) -> None
         with psycopg.connect(url) as connection:
             assert connection.execute("show listen_addresses").fetchone() == ("",)
             assert connection.execute("show fsync").fetchone() == ("on",)
+
+
+def test_a_socket_folder_outside_a_deep_instance_goes_with_the_server(place: Path) -> None:
+    root = place / ("deep" * 25) / "postgres"
+    root.parent.mkdir(mode=0o711)
+    server = EmbeddedPostgres(root)
+    server.start()
+    home = find_home(root)
+    assert home is not None
+    short = home.socket_dir
+    assert short.is_dir()
+    assert home.path not in short.parents
+    server.stop()
+    assert not short.exists()
+    server.start()  # makes a new one
+    server.destroy()
 
 
 def test_a_second_process_joins_the_warm_server_and_leaves_it_running(root: Path, user: Starter) -> None:
