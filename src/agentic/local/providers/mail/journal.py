@@ -1,9 +1,11 @@
 """The store's file: one JSON line per finished send, so that message and key survive this process together or not at all.
 
 Flushed to the operating system, not to the disk: it outlives a killed process, not a power cut. Attempts and faults are not kept.
+Emails are private, so the file is its owner's alone.
 """
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,8 +49,14 @@ def write(path: Path, line: Line) -> None:
             "body": entry.answer.body.decode(),
         },
     }
-    with path.open("a", encoding="utf-8") as file:
+    with open(path, "a", encoding="utf-8", opener=_for_its_owner) as file:
         file.write(json.dumps(data) + "\n")
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)  # one that was there already, with wider rights
+    return descriptor
 
 
 def read(path: Path) -> Iterator[Line]:

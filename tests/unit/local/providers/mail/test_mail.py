@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentic.local.providers.mail import MailServer, MailStore, Message, StoreUnreadable
+from agentic.local.providers.mail import MailServer, MailStore, Message, StoreUnreadable, journal
 from agentic.services.tools.handlers.errors import OutcomeUnknown
 from agentic.services.tools.handlers.http import GovernedClient
 from agentic.services.tools.handlers.reply import Reply
@@ -340,3 +340,11 @@ async def test_a_server_that_ends_lets_a_held_request_go(tmp_path: Path) -> None
             await hold.reached.wait()
         assert (await sending).status == 200
         await client.aclose()
+
+
+def test_the_file_is_its_owners_alone_also_when_it_was_wider_before(tmp_path: Path) -> None:
+    new, old = tmp_path / "new.jsonl", tmp_path / "old.jsonl"
+    old.touch(mode=0o644)
+    for path in (new, old):
+        journal.write(path, journal.Line(grant_id=GRANT, message=None, key=None, remembered=None))
+        assert path.stat().st_mode & 0o777 == 0o600
