@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from agentic.contract.errors import AgenticError
@@ -16,7 +17,7 @@ from agentic.local.demo.casting import MODEL, Casting, cast
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.screen import Screen
 from agentic.local.demo.settings import REHEARSAL
-from agentic.local.demo.summary import Summary, broken_promise, summary
+from agentic.local.demo.summary import Summary, broken_promise, error_line, summary
 from agentic.local.demo.workers import Workers
 from agentic.local.home import DEFAULT_FOLDER, Home
 
@@ -24,6 +25,13 @@ OK, FAILED, CANNOT_ASK, INTERRUPTED = 0, 1, 2, 130
 Tree = Mapping[str, Any]
 Emails = Sequence[Mapping[str, Any]]
 ShowTree = Callable[[Tree], None]
+
+
+@dataclass(kw_only=True, slots=True)
+class _Run:
+    """What is known of the run when the demo ends early."""
+
+    id: str | None = None
 
 
 def demo(options: DemoOptions, show_tree: ShowTree | None = None) -> int:
@@ -39,27 +47,32 @@ def demo(options: DemoOptions, show_tree: ShowTree | None = None) -> int:
     began = time.monotonic()
     screen = Screen()
     if not options.yes and not can_ask():
-        screen.problem(
-            "the demo asks before the email is sent, and there is no terminal to ask in; add --yes to answer yes"
+        return _failed(
+            "the demo asks before the email is sent, and there is no terminal to ask in; add --yes to answer yes",
+            options,
+            screen,
+            status=CANNOT_ASK,
         )
-        return CANNOT_ASK
+    run = _Run()
     try:
         casting = cast(options)
         _say_who_plays(casting, screen)
         _keep_loopback_off_proxies()
-        tree, emails, end = asyncio.run(_tell(options, casting, screen, elapsed=lambda: time.monotonic() - began))
+        tree, emails, end = asyncio.run(_tell(options, casting, screen, run, elapsed=lambda: time.monotonic() - began))
     except AgenticError as error:
-        screen.problem(str(error))
-        return FAILED
+        return _failed(str(error), options, screen, run_id=run.id)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        return INTERRUPTED
+        return _failed("the demo was interrupted", options, screen, run_id=run.id, status=INTERRUPTED)
+    except Exception as error:
+        _print_line(options, error_line(f"unexpected {type(error).__name__}: {error}", run.id))
+        raise  # the command line says it to people
     if show_tree is not None:
         show_tree(tree)
     return _conclude(end, emails, tree, options, screen)
 
 
 async def _tell(
-    options: DemoOptions, casting: Casting, screen: Screen, *, elapsed: Callable[[], float]
+    options: DemoOptions, casting: Casting, screen: Screen, run: "_Run", *, elapsed: Callable[[], float]
 ) -> tuple[Tree, Emails, Summary]:
     _end_in_order_on(signal.SIGTERM)
     home = Home(options.folder)
@@ -78,6 +91,7 @@ async def _tell(
         try:
             tree = await story.tell()
         except BaseException:
+            run.id = None if story.run_id is None else str(story.run_id)
             if story.waits_for is not None:
                 _how_to_go_on(screen, story.waits_for, options)
             raise
@@ -115,13 +129,29 @@ def _conclude(end: Summary, emails: Emails, tree: Tree, options: DemoOptions, sc
         screen.note(f'  {_command(options)} uncertain confirm {call["ref"]} --evidence "it is in Sent"   (or deny)')
     broken = broken_promise(end, options)
     if broken is None:
+        if end.rejected and end.emails_sent == 0:
+            screen.done("You rejected it; no email was sent.")
         screen.done(f"Done in {end.seconds:.1f} s", f"run {end.run_id}")
-    else:
-        screen.problem(f"{broken}; '{_command(options)} runs show {end.run_id}' shows what happened")
+        _print_line(options, end.line())
+        return OK
+    sentence = f"{broken}; '{_command(options)} runs show {end.run_id}' shows what happened"
+    screen.problem(sentence)
+    _print_line(options, end.line(sentence))
+    return FAILED
+
+
+def _failed(
+    sentence: str, options: DemoOptions, screen: Screen, *, run_id: str | None = None, status: int = FAILED
+) -> int:
+    screen.problem(sentence)
+    _print_line(options, error_line(sentence, run_id))
+    return status
+
+
+def _print_line(options: DemoOptions, line: str) -> None:
     if options.json:
-        sys.stdout.write(end.line() + "\n")
+        sys.stdout.write(line + "\n")
         sys.stdout.flush()
-    return OK if broken is None else FAILED
 
 
 def _how_to_go_on(screen: Screen, approval_id: str, options: DemoOptions) -> None:

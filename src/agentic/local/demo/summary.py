@@ -15,7 +15,9 @@ class Summary:
     Attributes:
         emails_sent: emails of this run that the provider really sent.
         attempts: how often ``email.send`` was tried.
+        rejected: a person rejected the email.
         answered_from_key: the provider answered the last attempt from its memory of the key.
+        model_error: what the model provider said when it was last asked; ``None`` when it answered.
         seconds_to_card: from the start to the approval card; ``None`` when no call asked.
         cost: as a decimal, in the meter's currency.
     """
@@ -25,19 +27,32 @@ class Summary:
     model: str
     emails_sent: int
     approvals: int
+    rejected: bool
     uncertain: int
     attempts: int
     answered_from_key: bool
     partial_reason: str | None
     error_code: str | None
+    model_error: str | None
     cost: str
     seconds_to_card: float | None
     seconds: float
 
-    def line(self) -> str:
-        """The machine-readable last line."""
+    def line(self, error: str | None = None) -> str:
+        """The machine-readable last line.
+
+        Args:
+            error: the sentence of a demo that did not come out as promised.
+        """
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return json.dumps(fields)
+        return json.dumps(
+            fields if error is None else {**fields, "status": "error", "run_state": self.status, "error": error}
+        )
+
+
+def error_line(error: str, run_id: str | None) -> str:
+    """The machine-readable last line of a demo that has no run to count, or none that is over."""
+    return json.dumps({"status": "error", "error": error, **({} if run_id is None else {"run_id": run_id})})
 
 
 def summary(
@@ -59,11 +74,13 @@ def summary(
         model=model,
         emails_sent=len(emails),
         approvals=len(tree["approvals"]),
+        rejected=any(approval.get("status") == "rejected" for approval in tree["approvals"]),
         uncertain=len(tree["uncertain"]),
         attempts=max((int(span["attributes"]["call.attempt"]) for span in sends), default=0),
         answered_from_key=any(_output(span).get("answered_from_key") is True for span in sends),
         partial_reason=run["partial_reason"],
         error_code=run["error_code"],
+        model_error=provider_error(tree),
         cost=str(tree["cost"]["cost"]),
         seconds_to_card=None if seconds_to_card is None else round(seconds_to_card, 2),
         seconds=round(seconds, 2),
@@ -73,7 +90,11 @@ def summary(
 def broken_promise(end: Summary, options: DemoOptions) -> str | None:
     """What did not come out as the demo promises; ``None`` when all of it did."""
     if end.status != "succeeded":
-        return f"the run ended {end.status}{f' ({end.error_code})' if end.error_code else ''}"
+        code = f" ({end.error_code})" if end.error_code else ""
+        reason = f", because the model provider said: {end.model_error}" if end.model_error else ""
+        return f"the run ended {end.status}{code}{reason}"
+    if end.rejected and end.emails_sent == 0:
+        return None if end.uncertain == 0 else "an outcome is unknown, though the call was rejected"
     if end.emails_sent != 1:
         return f"{end.emails_sent} emails were sent instead of one"
     if not options.crash:
@@ -83,6 +104,14 @@ def broken_promise(end: Summary, options: DemoOptions) -> str | None:
             None if end.attempts > 1 and end.answered_from_key else "the second attempt was not answered under the key"
         )
     return None if end.uncertain == 1 else "the unknown outcome did not reach the operator's queue"
+
+
+def provider_error(tree: Mapping[str, Any]) -> str | None:
+    """What went wrong when the model was last asked; ``None`` when it answered, or was not asked yet."""
+    asked = [span for span in tree["spans"] if span.get("kind") == "llm" and span["state"] == "closed"]
+    if not asked or asked[-1]["status"] != "error":
+        return None
+    return str((asked[-1]["attributes"] or {}).get("error") or asked[-1]["code"] or "no reason")
 
 
 def _output(span: Mapping[str, Any]) -> Mapping[str, Any]:

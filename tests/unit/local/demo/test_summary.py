@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentic.local.demo.options import DemoOptions
-from agentic.local.demo.summary import broken_promise, summary
+from agentic.local.demo.summary import broken_promise, error_line, summary
 
 KEYED = {"id": "msg-1", "to": "per@fjord.example", "answered_from_key": True}
 
@@ -27,6 +27,18 @@ def _tree(*, state: str = "succeeded", attempts: int = 1, uncertain: int = 0, ou
     }
 
 
+def _rejected(**given: Any) -> dict[str, Any]:
+    return _tree(attempts=0, **given) | {"approvals": [{"status": "rejected"}]}
+
+
+def _refused(error: str) -> dict[str, Any]:
+    asked = {"kind": "llm", "state": "closed", "status": "error", "code": "model_error", "name": "m"}
+    tree = _tree(state="failed", attempts=0)
+    tree["run"]["error_code"] = "model_refused"
+    tree["spans"].append({**asked, "attributes": {"error": error}})
+    return tree
+
+
 def _end(tree: dict[str, Any], emails: int = 1) -> Any:
     return summary(tree, [{}] * emails, model="rehearsal", seconds_to_card=1.234, seconds=5.678)
 
@@ -45,6 +57,11 @@ def test_the_line_is_one_json_object_with_the_cost_as_text() -> None:
         (DemoOptions(), _tree(), 1, True),
         (DemoOptions(), _tree(), 0, False),
         (DemoOptions(), _tree(), 2, False),
+        (DemoOptions(), _rejected(), 0, True),
+        (DemoOptions(crash=True), _rejected(), 0, True),
+        (DemoOptions(), _rejected(), 2, False),
+        (DemoOptions(), _rejected(state="failed"), 0, False),
+        (DemoOptions(), _rejected(uncertain=1), 0, False),
         (DemoOptions(), _tree(state="failed"), 1, False),
         (DemoOptions(), _tree(uncertain=1), 1, False),
         (DemoOptions(crash=True), _tree(attempts=2, output=json.dumps(KEYED)), 1, True),
@@ -58,3 +75,17 @@ def test_a_promise_is_kept_or_what_broke_it_is_said(
     options: DemoOptions, tree: dict[str, Any], emails: int, kept: bool
 ) -> None:
     assert (broken_promise(_end(tree, emails), options) is None) is kept
+
+
+def test_a_model_that_refused_is_quoted() -> None:
+    broken = broken_promise(_end(_refused("ModelAuthenticationError: no such key"), 0), DemoOptions())
+    assert broken is not None
+    assert "model_refused" in broken
+    assert "no such key" in broken
+
+
+def test_a_failure_is_one_json_object_with_its_sentence() -> None:
+    assert json.loads(error_line("it broke", None)) == {"status": "error", "error": "it broke"}
+    assert json.loads(error_line("it broke", "r"))["run_id"] == "r"
+    said = json.loads(_end(_tree(state="failed"), 0).line("it broke"))
+    assert (said["status"], said["run_state"], said["error"], said["run_id"]) == ("error", "failed", "it broke", "r")
