@@ -58,6 +58,10 @@ class Person:
         """A run with everything it can say about itself."""
         return await self._send("GET", f"/v1/runs/{run_id}")
 
+    async def cancel(self, run_id: UUID) -> None:
+        """Ask that a run ends."""
+        await self._send("POST", f"/v1/runs/{run_id}/cancel")
+
     async def waiting(self, run_id: UUID) -> Sequence[Mapping[str, Any]]:
         """The approvals a run waits for, oldest first."""
         found: list[Mapping[str, Any]] = (await self._send("GET", f"/v1/approvals?run_id={run_id}&status=pending"))[

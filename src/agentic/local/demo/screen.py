@@ -126,6 +126,8 @@ def _outcome(span: Mapping[str, Any]) -> str:
 
 
 def _detail(kind: str, attributes: Mapping[str, Any]) -> str:
+    if kind == "llm" and attributes.get("error"):
+        return str(attributes["error"])
     if kind == "llm":
         return f"{attributes.get('input_tokens', 0)} + {attributes.get('output_tokens', 0)} tokens"
     attempt = attributes.get("call.attempt", 1)

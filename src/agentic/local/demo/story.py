@@ -13,6 +13,7 @@ from agentic.local.demo import agent, crash
 from agentic.local.demo.asking import as_verdict, read_line
 from agentic.local.demo.casting import Casting
 from agentic.local.demo.options import DemoOptions
+from agentic.local.demo.patience import Patience
 from agentic.local.demo.screen import Screen
 from agentic.local.demo.settings import REHEARSAL
 from agentic.local.demo.stage import Stage
@@ -23,6 +24,8 @@ PATIENCE_S = 900.0
 """For a model that thinks."""
 REHEARSAL_PATIENCE_S = 180.0
 FAULTS_EVERY_S = 2.0
+CANCEL_PATIENCE_S = 20.0
+"""For a worker that has the run in hand; cancelled it is in any case."""
 _OVER = ("succeeded", "failed", "cancelled")
 
 
@@ -56,7 +59,9 @@ class Story:
         self._options = options
         self._screen = screen
         self._target = casting.target
+        self._model = casting.model
         self._rehearsed = casting.model == REHEARSAL
+        self._patience = Patience()
         self._elapsed = elapsed
         self._shown: set[str] = set()
         self._worker: WorkerProcess | None = None
@@ -70,6 +75,7 @@ class Story:
 
         Raises:
             NoAnswer: standard input ended before the approval was answered.
+            ProviderDown: the model provider kept failing.
             WorkerFailed, RunGivenUp, ApiRefused, TookTooLong: something is broken.
         """
         self._worker = await self._start_worker()
@@ -114,6 +120,7 @@ class Story:
                     waiting = await self._stage.approver.waiting(self.run_id)
                     if waiting:
                         return waiting[0]
+                await self._bear_with_the_provider(tree)
                 await self._see_to_the_worker()
                 if time.monotonic() > look_for_faults:
                     look_for_faults = time.monotonic() + FAULTS_EVERY_S
@@ -123,6 +130,21 @@ class Story:
             f"run {self.run_id} has not moved on for {patience_s / 60:.0f} minutes; "
             f"the logs in {self._stage.logs} may say why"
         )
+
+    async def _bear_with_the_provider(self, tree: Mapping[str, Any]) -> None:
+        said = self._patience.look(tree)
+        if said is not None:
+            self._screen.note(said)
+        if not self._patience.over:
+            return
+        assert self.run_id is not None
+        await self._stage.requester.cancel(self.run_id)
+        enough = time.monotonic() + CANCEL_PATIENCE_S
+        while time.monotonic() < enough:
+            if (await self._stage.requester.run(self.run_id))["run"]["state"] in _OVER:
+                break
+            await asyncio.sleep(POLL_S)
+        raise self._patience.verdict(tree, self._model)
 
     async def _look_for_a_fault(self) -> None:
         assert self.run_id is not None
