@@ -30,12 +30,22 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _folder(text: str) -> Path:
+    if not text.strip():
+        raise typer.BadParameter("it is empty; name a folder, or leave the option out for .agentic here")
+    return Path(text)
+
+
 @app.callback()
 def root(
     context: typer.Context,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Where the embedded database and the identity are kept; by default .agentic here."),
+        typer.Option(
+            parser=_folder,
+            metavar="FOLDER",
+            help="Where the embedded database and the identity are kept; by default .agentic here.",
+        ),
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[

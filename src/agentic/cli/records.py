@@ -66,6 +66,7 @@ def with_records(folder: Path | None, organization: UUID | None, act: Callable[[
         StorageUnavailable: nobody answers at ``DATABASE_URL``.
     """
     home = home_of(folder)
+    home.check()
     if not os.environ.get(DATABASE_URL) and not home.folder.exists():
         raise ProgramFault(
             f"there is no folder {home.folder} here, so there is no database; run 'agentic demo' or 'agentic db migrate', "

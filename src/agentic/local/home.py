@@ -17,6 +17,12 @@ from agentic.local.postgres import EmbeddedPostgres, bootstrap_supabase
 
 DEFAULT_FOLDER = Path(".agentic")
 DATABASE_URL = "DATABASE_URL"
+_OURS = ("postgres", "identity.json", "token-secret", "mailbox.jsonl", "logs")
+"""What stands in such a folder; drafts begin with the same names, a dot before them or not."""
+
+
+class FolderUnusable(ProgramFault):
+    """The folder cannot be one of ours; nothing was written."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,13 +39,39 @@ class Home:
     def __init__(self, folder: Path = DEFAULT_FOLDER) -> None:
         self.folder = folder
 
+    def check(self) -> None:
+        """Find out whether the folder can be one of ours. Writes nothing.
+
+        Raises:
+            FolderUnusable: it is a file, its name is impossible, or it holds nothing but somebody else's files.
+        """
+        try:
+            nearest = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
+            if not nearest.is_dir():
+                raise FolderUnusable(
+                    f"{nearest} is a file, and a folder is needed at {self.folder}; name another one with --folder"
+                )
+            found = [entry.name for entry in nearest.iterdir()] if nearest == self.folder else []
+        except (OSError, ValueError) as error:  # such as a name that is too long
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise FolderUnusable(
+                f"the folder {_shortened(self.folder)} cannot be used ({reason}); name another one with --folder"
+            ) from error
+        if found and not any(name.lstrip(".").startswith(_OURS) for name in found):
+            raise FolderUnusable(
+                f"the folder {self.folder} holds files of somebody else and none of agentic's; it was left untouched. "
+                "Name a new or an empty one with --folder"
+            )
+
     @contextmanager
     def database(self) -> Iterator[str]:
         """A database URL for the length of the block: ``DATABASE_URL``, or the embedded server, started or joined.
 
         Raises:
             EmbeddedPostgresError: the server cannot run here; the message names the remedy.
+            FolderUnusable: the folder cannot be one of ours.
         """
+        self.check()
         given = os.environ.get(DATABASE_URL)
         if given:
             yield given
@@ -66,6 +98,7 @@ class Home:
         return self._kept("token-secret", lambda: secrets.token_urlsafe(48)).strip()
 
     def _kept(self, name: str, make: Callable[[], str]) -> str:
+        self.check()
         path = self.folder / name
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -87,3 +120,8 @@ class Home:
         finally:
             draft.unlink()
         return path.read_text()
+
+
+def _shortened(path: Path) -> str:
+    text = str(path)
+    return text if len(text) <= 80 else f"{text[:60]}…{text[-15:]}"

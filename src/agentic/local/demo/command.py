@@ -55,6 +55,7 @@ def demo(options: DemoOptions, show_tree: ShowTree | None = None) -> int:
         )
     run = _Run()
     try:
+        Home(options.folder).check()
         casting = cast(options)
         _say_who_plays(casting, screen)
         _keep_loopback_off_proxies()
