@@ -8,7 +8,6 @@ from agentic.cli.options import Json, settings_of
 from agentic.cli.output import say, show, show_json
 
 app = typer.Typer(name="db", no_args_is_help=True, help="Brings the database to this build's schema.")
-_UNDEFINED_OBJECT = "42704"
 
 
 @app.command()
@@ -32,16 +31,10 @@ def migrate(context: typer.Context, as_json: Json = False) -> None:
     """Apply the migrations that are missing, oldest first, each in a transaction of its own."""
     from agentic.cli.records import home_of
     from agentic.storage.connection import describe
-    from agentic.storage.migration_errors import MigrationFailed
     from agentic.storage.migrations import migrate as apply
 
     with home_of(settings_of(context).folder).database() as url:
-        try:
-            applied = asyncio.run(apply(url))
-        except MigrationFailed as error:
-            if error.sqlstate == _UNDEFINED_OBJECT:
-                say("on a plain Postgres, run 'agentic db bootstrap' first: it creates the roles that Supabase has")
-            raise
+        applied = asyncio.run(apply(url))
         where = describe(url)
     if as_json:
         show_json([{"version": migration.version, "name": migration.name} for migration in applied])

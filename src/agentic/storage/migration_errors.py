@@ -40,6 +40,10 @@ class DatabaseNotOurs(MigrationError):
     """The database has a schema `agent` that no recorded migration made."""
 
 
+class RolesMissing(MigrationError):
+    """The server lacks the roles that Supabase provides and the migrations name. Nothing was changed."""
+
+
 class DatabaseNewer(MigrationError):
     """The database records migrations that this build does not have."""
 

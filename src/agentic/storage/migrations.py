@@ -20,6 +20,7 @@ from agentic.storage.migration_errors import (
     MigrationChanged,
     MigrationFailed,
     MigrationOutOfOrder,
+    RolesMissing,
     ServerTooOld,
 )
 from agentic.storage.migration_files import Migration, default_folder, read_migrations
@@ -41,6 +42,12 @@ _RECORD: LiteralString = (
 )
 _HAS_RECORDS: LiteralString = "select to_regclass('supabase_migrations.schema_migrations') is not null as answer"
 _HAS_AGENT_SCHEMA: LiteralString = "select to_regnamespace('agent') is not null as answer"
+
+_MISSING_ROLES: LiteralString = """
+select string_agg(needed, ', ' order by needed) as roles
+from unnest(array['anon', 'authenticated', 'service_role']) as needed
+where not exists (select from pg_roles where rolname = needed)
+"""
 
 _Connection = psycopg.AsyncConnection[DictRow]
 _Recorded = Mapping[str, Sequence[str]]
@@ -93,6 +100,8 @@ async def migrate(dsn: str, *, folder: Path | None = None) -> list[Applied]:
     migrations = read_migrations(folder or default_folder())
     async with await connect(dsn) as connection:
         _check_server(connection, dsn)
+        if folder is None:
+            await _check_roles(connection, dsn)
         applied: list[Applied] = []
         while (done := await _apply_next(connection, migrations, dsn)) is not None:
             applied.append(Applied(version=done.version, name=done.name))
@@ -177,6 +186,15 @@ def _check_server(connection: _Connection, dsn: str) -> None:
         raise ServerTooOld(
             f"the database {describe(dsn)} runs on Postgres {version // 10000}; "
             f"version {OLDEST_SERVER_VERSION // 10000} or newer is needed. Upgrade the server or name another one."
+        )
+
+
+async def _check_roles(connection: _Connection, dsn: str) -> None:
+    row = await (await connection.execute(_MISSING_ROLES)).fetchone()
+    if row is not None and row["roles"] is not None:
+        raise RolesMissing(
+            f"the database {describe(dsn)} is on a plain Postgres: it lacks the roles {row['roles']} that Supabase "
+            "provides. Run 'agentic db bootstrap' once, then migrate again; nothing was changed."
         )
 
 

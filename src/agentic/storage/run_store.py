@@ -56,10 +56,10 @@ class PostgresRunStore:
         return Started(run_id=earlier["id"], created=False, nudge=None)
 
     async def take(self, organization_id: UUID, run_id: UUID, *, lease_s: float) -> LedRun | None:
-        row = await self._db.one(
-            self._sql["take"], {"organization_id": organization_id, "run_id": run_id, "lease_s": lease_s}
-        )
-        return None if row is None else _led(row)
+        segment_id = uuid4()
+        params = {"organization_id": organization_id, "run_id": run_id, "lease_s": lease_s, "segment_id": segment_id}
+        row = await self._db.one(self._sql["take"], params)
+        return None if row is None else _led(row, segment_id)
 
     async def renew(self, lease: Lease, *, lease_s: float) -> bool:
         return await self._db.one(self._sql["renew"], {**_fence(lease), "lease_s": lease_s}) is not None
@@ -267,7 +267,7 @@ def _append_params(lease: Lease, append: Append) -> dict[str, Any]:
     }
 
 
-def _led(row: Mapping[str, Any]) -> LedRun:
+def _led(row: Mapping[str, Any], segment_id: UUID) -> LedRun:
     return LedRun(
         lease=Lease(
             organization_id=row["organization_id"], run_id=row["id"], fence=row["fence"], wake_seq=row["wake_seq"]
@@ -285,6 +285,8 @@ def _led(row: Mapping[str, Any]) -> LedRun:
         provider_failures=row["provider_failures"],
         cancelled=row["cancelled"],
         overdue=row["overdue"],
+        segment_id=segment_id,
+        leased_at=row["leased_at"],
     )
 
 

@@ -120,6 +120,11 @@ async def test_a_call_that_must_not_repeat_is_uncertain_once_its_watermark_was_s
         assert await s.spans(run_id, "act.once") == [("unknown", "outcome_unknown")]
         [call] = await s.h.uncertain(run_id)
         assert call.tool == "act.once"
+        spans = (await s.h.tree(run_id)).spans
+        assert "lost" in {span["status"] for span in spans if span["kind"] == "segment"}, (
+            "the dead segment is in the tree"
+        )
+        assert {span["parent_id"] for span in spans if span["parent_id"]} <= {span["id"] for span in spans}
         answers = [text for role, text in await s.h.messages(run_id) if role == "tool"]
         assert len(answers) == 1
         assert "may have happened" in answers[0]

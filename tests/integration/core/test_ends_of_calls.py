@@ -114,6 +114,40 @@ async def test_a_call_that_must_not_repeat_and_runs_out_of_time_is_unknown_not_f
         assert call.uncertain_reason == "no answer before the deadline"
 
 
+@pytest.mark.guarantee("B2")
+async def test_a_tool_that_raises_is_named_with_its_place_and_never_with_its_text(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+
+    async def raises(_ctx: CallContext, _args: Any) -> Any:
+        raise RuntimeError("GET https://api.test/v1?key=tok_live_0123456789")
+
+    async with harness(tools=[world.write(does=raises)], script=[SAVE, Say("Done.")], database_url=database) as h:
+        run_id = await h.start()
+        await h.settle(run_id)
+        [span] = await h.calls(run_id)
+        assert (span["status"], span["attributes"]["raised"]) == ("unknown", "RuntimeError")
+        assert "tok_live" not in str(await h.tree(run_id))
+    assert "notes.save raised RuntimeError" in caplog.text
+    assert "in raises" in caplog.text
+    assert "tok_live" not in caplog.text
+
+
+@pytest.mark.guarantee("J4")
+async def test_an_effect_whose_answer_cannot_be_read_stands_in_the_tree_under_its_code(database: str) -> None:
+    world = World()
+
+    async def strange(_ctx: CallContext, _args: Any) -> Any:
+        return {"nope": 1}
+
+    async with harness(tools=[world.write(does=strange)], script=[SAVE, Say("Done.")], database_url=database) as h:
+        run_id = await h.start()
+        await h.settle(run_id)
+        [span] = await h.calls(run_id)
+        assert (span["status"], span["code"]) == ("ok", "invalid_output")
+
+
 @pytest.mark.guarantee("J6")
 async def test_an_idempotent_call_whose_end_is_unknown_is_released_and_run_again_with_the_run(database: str) -> None:
     world = World()

@@ -6,7 +6,6 @@ dies instead, the lease runs out and the next leader goes on from the stored mes
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,6 +17,7 @@ import sentry_sdk
 from agentic.contract.approvals import ApprovalRequest
 from agentic.contract.clock import Clock
 from agentic.contract.errors import ClaimInFlight, ClaimLost, LeaseLost, ProgramFault, RunEnded, StorageUnavailable
+from agentic.contract.faults import where
 from agentic.contract.principal import Principal, RunCeilings
 from agentic.runtime.agent.aborts import SegmentAbort, SegmentStop
 from agentic.runtime.agent.checkpoint import Draining, Segment, SegmentHooks
@@ -125,7 +125,6 @@ class Advance:
     async def _open(self, led: LedRun, stop: SegmentStop) -> Segment:
         definition = AgentDefinition.model_validate(dict(led.definition))
         tools = await self._tools(led.tools)
-        span_id = uuid4()
         inv = ToolInvocation(
             principal=Principal(
                 organization_id=led.lease.organization_id, user_id=led.user_id, scopes=definition.tools
@@ -137,7 +136,7 @@ class Advance:
             tools={tool.spec.name: tool for tool in tools},
             context_trust=led.context_trust,
             environment=self._environment,
-            parent_span_id=span_id,
+            parent_span_id=led.segment_id,
         )
         segment = Segment(
             lease=led.lease,
@@ -152,9 +151,12 @@ class Advance:
             provider_failures=led.provider_failures,
         )
         segment.opened = SpanRecord(
-            id=span_id, parent_id=None, kind="segment", name=f"segment {led.lease.fence}", started_at=self._clock.now()
+            id=led.segment_id,
+            parent_id=None,
+            kind="segment",
+            name=f"segment {led.lease.fence}",
+            started_at=led.leased_at,
         )
-        segment.trail.spans.append(segment.opened)
         return segment
 
     async def _unopened(self, led: LedRun, fault: Exception) -> Advanced:
@@ -333,7 +335,6 @@ class Advance:
             code=None if status is SpanStatus.OK else code,
             attributes=attributes,
         )
-        segment.trail.spans[:] = [span for span in segment.trail.spans if span.id != opened.id]
         segment.trail.spans.append(closed)
 
 
@@ -354,7 +355,6 @@ def _ended(ended: RunEnded) -> RunEnd:
 
 
 def _report(fault: BaseException, led: LedRun) -> None:
-    """Tell operators: class and place of the fault. Its text stays out, for a handler's error may quote a credential (B2)."""
-    frames = "".join(traceback.format_tb(fault.__traceback__))
-    _log.error("run %s met a fault: %s\n%s", led.lease.run_id, type(fault).__name__, frames)
+    """Tell operators."""
+    _log.error("run %s met a fault: %s", led.lease.run_id, where(fault))
     sentry_sdk.capture_message(f"run {led.lease.run_id} met a fault: {type(fault).__name__}", level="error")

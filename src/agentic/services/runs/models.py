@@ -116,6 +116,9 @@ class LedRun:
     cancelled: bool
     overdue: bool
     """The calendar deadline has passed."""
+    segment_id: UUID
+    """The span of this segment, opened with the take."""
+    leased_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

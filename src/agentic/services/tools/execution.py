@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from agentic.contract.clock import Clock
 from agentic.contract.encoding import encode
 from agentic.contract.errors import ClaimInFlight, ClaimLost, GiveUp, ProgramFault, StorageUnavailable
+from agentic.contract.faults import where
 from agentic.contract.plain import clean_text
 from agentic.contract.results import ErrorCode, Said, ToolResult
 from agentic.services.tools.attempt import Attempt, Claimed, Decided, Prepared
@@ -150,7 +151,7 @@ class Execution:
             return await self._ledger.uncertain(claim, end, reason=reason)
 
         result = refusal(ErrorCode.OUTCOME_UNKNOWN)
-        await self._store(claimed, give_up, result)
+        await self._store(claimed, give_up, result, raised=cause.error if cause is not None else None)
         return result
 
     def read_context(self, call: Prepared) -> CallContext:
@@ -210,8 +211,10 @@ class Execution:
             escaped.__cause__ = error
             return HandlerAnswer(end=HandlerEnd.RAISED, error=escaped)
         except Exception as error:
-            declared = type(error) in tool.refusals
-            return HandlerAnswer(end=HandlerEnd.BUSINESS_REFUSAL if declared else HandlerEnd.RAISED, error=error)
+            if type(error) in tool.refusals:
+                return HandlerAnswer(end=HandlerEnd.BUSINESS_REFUSAL, error=error)
+            _log.warning("%s raised %s", ctx.tool, where(error))
+            return HandlerAnswer(end=HandlerEnd.RAISED, error=error)
 
     async def _complete(self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer) -> ToolResult:
         result, artifact = await _result(claimed.call, claimed.tool, ctx, answer)

@@ -91,6 +91,8 @@ def closed_span(
         code = str(result.error.code)
     if status is None:
         status = SpanStatus.OK if code is None else _status(code)
+    if result is not None and result.meta.unreadable:
+        code = str(ErrorCode.INVALID_OUTPUT)  # performed, so the status is ok; its answer could not be read
     attributes = _row_attributes(at, result)
     if raised is not None:
         attributes["raised"] = type(raised).__name__

@@ -61,7 +61,10 @@ with led as (
         r.id, r.organization_id, r.user_id, r.lane, r.root_run_id, r.definition_name, r.definition, r.tools, r.ceilings,
         r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.provider_failures, r.active_ms, r.model_requests,
         r.tool_calls, r.has_uncertain, r.partial_reason, r.breakers,
-        r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue
+        r.leased_at, r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue
+), segment as (
+    insert into agent.spans (id, organization_id, run_id, kind, name, started_at)
+    select %(segment_id)s, organization_id, id, 'segment', 'segment ' || fence, leased_at from led
 ), lost as (
     update agent.spans s set state = 'closed', status = 'lost', ended_at = clock_timestamp()
     from led where s.run_id = led.id and s.kind = 'segment' and s.state = 'open'
