@@ -91,12 +91,16 @@ async def _tell(
         story = Story(stage, options, screen, casting, elapsed)
         try:
             tree = await story.tell()
-        except BaseException:
+        except BaseException as error:
             run.id = None if story.run_id is None else str(story.run_id)
             if story.waits_for is not None:
                 _how_to_go_on(screen, story.waits_for, options)
+            elif run.id is not None and isinstance(error, asyncio.CancelledError):
+                screen.note(_goes_on(run.id))
             raise
         emails = await stage.emails(tree["run"]["id"])
+        for left in await stage.still_open():
+            screen.note(_goes_on(str(left)))
         end = summary(tree, emails, model=casting.model, seconds_to_card=story.seconds_to_card, seconds=elapsed())
     return tree, emails, end
 
@@ -160,6 +164,10 @@ def _how_to_go_on(screen: Screen, approval_id: str, options: DemoOptions) -> Non
     screen.title("Nothing was decided; the run waits in the database. To go on:")
     screen.note(f"{agentic} approvals approve {approval_id}   (or reject)")
     screen.note(f"{agentic} demo   whose worker carries out what was decided")
+
+
+def _goes_on(run_id: str) -> str:
+    return f"run {run_id} goes on with the next demo"
 
 
 def _command(options: DemoOptions) -> str:

@@ -60,7 +60,8 @@ class Patience:
 
     def verdict(self, tree: Mapping[str, Any], model: str) -> ProviderDown:
         """The closing sentence of a run that was cancelled for it."""
+        cause = (provider_error(tree) or "no reason").rstrip(".")
         return ProviderDown(
-            f"the provider of the model {model} has failed for a minute ({provider_error(tree)}), so the run was cancelled; "
+            f"the provider of the model {model} has failed for a minute ({cause}), so the run was cancelled; "
             "check the network, the provider's address and its status, then start again"
         )

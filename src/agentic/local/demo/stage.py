@@ -22,6 +22,7 @@ from agentic.functions.serve import function_client
 from agentic.local.demo import crash, crm
 from agentic.local.demo.app import demo_app
 from agentic.local.demo.casting import Casting
+from agentic.local.demo.database_check import require_room
 from agentic.local.demo.email_tool import RUN_ID
 from agentic.local.demo.functions_server import DEV
 from agentic.local.demo.only_one import only_demo
@@ -43,6 +44,7 @@ from agentic.storage.pool import open_pool
 HOST = "127.0.0.1"
 ENGINE_GRACE_S = 2.0
 MAILBOX_FILE = "mailbox.jsonl"
+_RECENT = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +65,7 @@ class Stage:
     logs: Path
     _engine: FunctionEngine | None
     _function: str
+    _organization_id: UUID
     _mail: MailAccount
     _database_url: str
     _worker_settings: WorkerSettings
@@ -94,6 +97,11 @@ class Stage:
                 return str(message).strip().split("\n", 1)[0]
         return None
 
+    async def still_open(self) -> list[UUID]:
+        """This folder's runs that are not over, oldest first."""
+        recent = await self.platform.run_store.recent(self._organization_id, limit=_RECENT)
+        return [run["id"] for run in reversed(recent) if run["finished_at"] is None]
+
     async def emails(self, run_id: UUID) -> list[dict[str, Any]]:
         """The emails of a run, as the provider's API lists them."""
         async with httpx.AsyncClient(base_url=self._mail.url, trust_env=False) as http:
@@ -117,6 +125,7 @@ async def set_stage(
     """
     killer = crash.Killer()
     async with AsyncExitStack() as open_:
+        await require_room(database_url)
         await open_.enter_async_context(only_demo(database_url))
         applied = await migrate(database_url)
         screen.done("Database", f"{len(applied)} migrations applied" if applied else "up to date")
@@ -182,6 +191,7 @@ async def set_stage(
             logs=home.folder / "logs",
             _engine=engine,
             _function=f"{app_id}-{run_advance.FUNCTION_ID}",
+            _organization_id=who.organization_id,
             _mail=mail,
             _database_url=database_url,
             _worker_settings=worker_settings,
