@@ -41,8 +41,13 @@ def approval_card(approval: Mapping[str, Any]) -> RenderableType:
     )
 
 
-def uncertain_card(call: Mapping[str, Any]) -> RenderableType:
-    """A call whose outcome is unknown, as ``api.views.uncertain_view`` makes it."""
+def uncertain_card(call: Mapping[str, Any], agentic: str = "agentic") -> RenderableType:
+    """A call whose outcome is unknown, as ``api.views.uncertain_view`` makes it.
+
+    Args:
+        call: the call.
+        agentic: the command line as the person types it.
+    """
     facts = field_table(
         {
             "reference": call["ref"],
@@ -54,7 +59,7 @@ def uncertain_card(call: Mapping[str, Any]) -> RenderableType:
         }
     )
     hint = Text(
-        f"Look at the receiving side, then: agentic uncertain confirm|deny {call['ref']} --evidence '…'", style="dim"
+        f"Look at the receiving side, then: {agentic} uncertain confirm|deny {call['ref']} --evidence '…'", style="dim"
     )
     return Panel(
         Group(arguments(call["arguments_text"] or "{}"), Text(), facts, Text(), hint),

@@ -30,10 +30,11 @@ def demo(
     from agentic.local.demo.command import demo as tell
     from agentic.local.demo.options import DemoOptions
     from agentic.local.home import DEFAULT_FOLDER
+    from agentic.local.program import command
 
     def show_tree(tree: Mapping[str, Any]) -> None:
         console = Console(stderr=True, markup=False, highlight=False, emoji=False) if as_json else stdout_console()
-        console.print(run_tree(tree))
+        console.print(run_tree(tree, command(folder)))
 
     folder = settings_of(context).folder
     options = DemoOptions(

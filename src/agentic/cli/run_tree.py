@@ -51,7 +51,7 @@ def run_tree(tree: Json) -> RenderableType:
         root,
         *_section("approvals", [_approval(item) for item in tree["approvals"]]),
         *_section("effects", [_effect(item) for item in tree["effects"]]),
-        *_section("uncertain", [_uncertain(item) for item in tree["uncertain"]]),
+        *_section("uncertain", [_uncertain(item, agentic) for item in tree["uncertain"]]),
     )
 
 
@@ -163,10 +163,10 @@ def _effect(effect: Json) -> Text:
     return line.append(f"  {moment(effect['at'])}", style="dim")
 
 
-def _uncertain(call: Json) -> RenderableType:
+def _uncertain(call: Json, agentic: str) -> RenderableType:
     line = Text.assemble(f"{call['ref']}  ", (call["tool"] or call["scope"], "bold"), "  ", _styled("outcome_unknown"))
     line.append(f"  {safe_line(call['uncertain_reason'])}  since {moment(call['uncertain_at'])}", style="dim")
-    return Group(line, Text(f"  settle it: agentic uncertain confirm|deny {call['ref']} --evidence '…'", style="dim"))
+    return Group(line, Text(f"  settle it: {agentic} uncertain confirm|deny {call['ref']} --evidence '…'", style="dim"))
 
 
 def _styled(word: str) -> Text:

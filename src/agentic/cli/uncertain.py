@@ -42,15 +42,18 @@ def show_uncertain(context: typer.Context, ref: Ref, organization: Organization 
     from agentic.api.views import uncertain_view
     from agentic.cli.approval_card import uncertain_card
     from agentic.cli.records import with_records
+    from agentic.local.program import command
+
+    folder = settings_of(context).folder
 
     async def read(records: "Records") -> "JsonObject":
         return uncertain_view(await records.journal.show(records.organization_id, ref))
 
-    found = with_records(settings_of(context).folder, organization, read)
+    found = with_records(folder, organization, read)
     if as_json:
         show_json(found)
     else:
-        show(uncertain_card(found))
+        show(uncertain_card(found, command(folder)))
 
 
 @app.command()

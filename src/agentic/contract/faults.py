@@ -2,8 +2,13 @@
 
 import traceback
 
+MAX_FRAMES = 20
+"""The innermost frames are told."""
+
 
 def where(fault: BaseException) -> str:
-    """The class of an exception and the lines it came through, without its text."""
-    frames = "".join(traceback.format_tb(fault.__traceback__))
-    return f"{type(fault).__name__}\n{frames}" if frames else type(fault).__name__
+    """The class of an exception and the places it came through; neither its text nor a line of source."""
+    frames = traceback.extract_tb(fault.__traceback__, limit=-MAX_FRAMES)
+    return "\n".join(
+        [type(fault).__name__, *(f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)]
+    )

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shlex
 import signal
 import sys
 import time
@@ -19,7 +18,8 @@ from agentic.local.demo.screen import Screen
 from agentic.local.demo.settings import REHEARSAL
 from agentic.local.demo.summary import Summary, broken_promise, error_line, summary
 from agentic.local.demo.workers import Workers
-from agentic.local.home import DEFAULT_FOLDER, Home
+from agentic.local.home import Home
+from agentic.local.program import command
 
 OK, FAILED, CANNOT_ASK, INTERRUPTED = 0, 1, 2, 130
 Tree = Mapping[str, Any]
@@ -130,8 +130,8 @@ def _conclude(end: Summary, emails: Emails, tree: Tree, options: DemoOptions, sc
         screen.done("Attempt 2 was answered under the same key: accepted once, sent once")
     for call in tree["uncertain"]:
         screen.note(f"Whether {call['tool']} happened is not known. Look into the mailbox, then settle it:")
-        screen.note(f"  {_command(options)} uncertain list")
-        screen.note(f'  {_command(options)} uncertain confirm {call["ref"]} --evidence "it is in Sent"   (or deny)')
+        screen.note(f"  {command(options.folder)} uncertain list")
+        screen.note(f'  {command(options.folder)} uncertain confirm {call["ref"]} --evidence "it is in Sent"   (or deny)')
     broken = broken_promise(end, options)
     if broken is None:
         if end.rejected and end.emails_sent == 0:
@@ -139,7 +139,7 @@ def _conclude(end: Summary, emails: Emails, tree: Tree, options: DemoOptions, sc
         screen.done(f"Done in {end.seconds:.1f} s", f"run {end.run_id}")
         _print_line(options, end.line())
         return OK
-    sentence = f"{broken}; '{_command(options)} runs show {end.run_id}' shows what happened"
+    sentence = f"{broken}; '{command(options.folder)} runs show {end.run_id}' shows what happened"
     screen.problem(sentence)
     _print_line(options, end.line(sentence))
     return FAILED
@@ -160,7 +160,7 @@ def _print_line(options: DemoOptions, line: str) -> None:
 
 
 def _how_to_go_on(screen: Screen, approval_id: str, options: DemoOptions) -> None:
-    agentic = _command(options)
+    agentic = command(options.folder)
     screen.title("Nothing was decided; the run waits in the database. To go on:")
     screen.note(f"{agentic} approvals approve {approval_id}   (or reject)")
     screen.note(f"{agentic} demo   whose worker carries out what was decided")
@@ -168,11 +168,6 @@ def _how_to_go_on(screen: Screen, approval_id: str, options: DemoOptions) -> Non
 
 def _goes_on(run_id: str) -> str:
     return f"run {run_id} goes on with the next demo"
-
-
-def _command(options: DemoOptions) -> str:
-    """The command line's name, with the folder where it is not the usual one."""
-    return "agentic" if options.folder == DEFAULT_FOLDER else f"agentic --folder {shlex.quote(str(options.folder))}"
 
 
 def _end_in_order_on(number: signal.Signals) -> None:

@@ -1,6 +1,7 @@
 """Whether the demo may make itself at home in a database: ours, or an empty one. Asked before anything is written there."""
 
 from agentic.contract.errors import ProgramFault
+from agentic.local.program import command
 from agentic.storage.connection import connect, describe
 from agentic.storage.migrations import MigrationState, status
 
@@ -36,5 +37,5 @@ async def require_room(database_url: str) -> None:
     more = f" and {len(rows) - _NAMED_AT_MOST} more" if len(rows) > _NAMED_AT_MOST else ""
     raise DatabaseInUse(
         f"the database {describe(database_url)} holds tables of something else ({names}{more}), so the demo left it untouched; "
-        "name an empty database in DATABASE_URL, or run 'agentic db migrate' first if you mean this one"
+        f"name an empty database in DATABASE_URL, or run '{command()} db migrate' first if you mean this one"
     )

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agentic.contract.errors import AgenticError
+from agentic.local.program import command
 from agentic.storage.connection import connect
 
 _HOLD = "select pg_try_advisory_lock(hashtextextended('agentic.demo', 0)) as held"
@@ -25,6 +26,6 @@ async def only_demo(database_url: str) -> AsyncIterator[None]:
         if row is None or not row["held"]:
             raise AnotherDemoRuns(
                 "another demo is running in this database; wait until it has ended, "
-                "or give this one a folder of its own: agentic --folder OTHER demo"
+                f"or give this one a folder of its own: {command()} --folder OTHER demo"
             )
         yield
