@@ -26,6 +26,7 @@ def list_members(context: typer.Context, organization: Organization = None, as_j
 
     from agentic.cli.records import with_records
     from agentic.cli.times import minute
+    from agentic.local.program import command
 
     async def read(records: "Records") -> tuple[list[dict[str, str]], UUID]:
         members = await records.members.list(records.organization_id)
@@ -42,7 +43,9 @@ def list_members(context: typer.Context, organization: Organization = None, as_j
             table.add_row(member["user_id"], member["role"], minute(member["since"]))
         show(table)
     else:
-        say(f"organization {where} has no members; 'agentic members put USER admin' makes the first")
+        say(
+            f"organization {where} has no members; '{command(settings_of(context).folder)} members put USER admin' makes the first"
+        )
 
 
 @app.command()

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from agentic.contract.errors import ProgramFault
 from agentic.local.home import DATABASE_URL, Home
+from agentic.local.program import command
 from agentic.services.approvals.service import ApprovalService
 from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import Outbox
@@ -67,14 +68,15 @@ def with_records(folder: Path | None, organization: UUID | None, act: Callable[[
     """
     home = home_of(folder)
     home.check()
+    again = command(folder)
     if not os.environ.get(DATABASE_URL) and not home.folder.exists():
         raise ProgramFault(
-            f"there is no folder {home.folder} here, so there is no database; run 'agentic demo' or 'agentic db migrate', "
+            f"there is no folder {home.folder} here, so there is no database; run '{again} demo' or '{again} db migrate', "
             "name another folder with 'agentic --folder …', or set DATABASE_URL"
         )
     with home.database() as url:
         organization_id = organization or home.identity().organization_id
-        return asyncio.run(_act(url, organization_id, act))
+        return asyncio.run(_act(url, organization_id, act, again))
 
 
 def acting(folder: Path | None, person: UUID | None) -> UUID:
@@ -82,8 +84,8 @@ def acting(folder: Path | None, person: UUID | None) -> UUID:
     return person or home_of(folder).identity().user_id
 
 
-async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitable[T]]) -> T:
-    await _check_schema(url)
+async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitable[T]], again: str) -> T:
+    await _check_schema(url, again)
     async with open_pool(url, max_size=2) as pool:
         database = Database(pool)
         flush = _flush(database)
@@ -101,18 +103,18 @@ async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitab
         )
 
 
-async def _check_schema(url: str) -> None:
+async def _check_schema(url: str, again: str) -> None:
     states = [migration.state for migration in await status(url)]
     pending = states.count(MigrationState.PENDING)
     if pending == len(states):
-        raise ProgramFault(f"the database {describe(url)} has no tables of agentic yet; run 'agentic db migrate'")
+        raise ProgramFault(f"the database {describe(url)} has no tables of agentic yet; run '{again} db migrate'")
     if pending:
         raise ProgramFault(
-            f"the database {describe(url)} lacks migrations of this build ({pending}); run 'agentic db migrate'"
+            f"the database {describe(url)} lacks migrations of this build ({pending}); run '{again} db migrate'"
         )
     if MigrationState.CHANGED in states or MigrationState.UNKNOWN in states:
         raise ProgramFault(
-            f"the database {describe(url)} is not of this build; 'agentic db status' says where they differ"
+            f"the database {describe(url)} is not of this build; '{again} db status' says where they differ"
         )
 
 

@@ -36,8 +36,13 @@ _MAX_PAYLOAD_CHARS = 400
 """Of one payload line; ``--json`` has it whole."""
 
 
-def run_tree(tree: Json) -> RenderableType:
-    """The tree of a run, its approvals, its effects, and what is uncertain."""
+def run_tree(tree: Json, agentic: str = "agentic") -> RenderableType:
+    """The tree of a run, its approvals, its effects, and what is uncertain.
+
+    Args:
+        tree: the run.
+        agentic: the command line as the person types it.
+    """
     run = tree["run"]
     root = Tree(_headline(run))
     for line in _facts(run, tree["cost"]):

@@ -44,16 +44,19 @@ def show_run(context: typer.Context, run: Run, organization: Organization = None
     from agentic.api.views import tree_view
     from agentic.cli.records import with_records
     from agentic.cli.run_tree import run_tree
+    from agentic.local.program import command
+
+    folder = settings_of(context).folder
 
     async def read(records: "Records") -> "JsonObject":
         tree = await records.runs.tree(records.organization_id, run)
         return tree_view(tree, await records.journal.list_uncertain(records.organization_id, run_id=run))
 
-    tree = with_records(settings_of(context).folder, organization, read)
+    tree = with_records(folder, organization, read)
     if as_json:
         show_json(tree)
     else:
-        show(run_tree(tree))
+        show(run_tree(tree, command(folder)))
 
 
 @app.command("cancel")

@@ -180,3 +180,10 @@ def test_a_tree_ends_with_approvals_effects_and_what_is_uncertain() -> None:
     assert heads == ["approvals", "effects", "uncertain"]
     assert "found by the sweep" in text
     assert "0123456789abcdef" in text
+
+
+def test_a_hint_names_the_program_as_the_person_called_it() -> None:
+    called = "bin/agentic --folder other"
+    hint = f"{called} uncertain confirm|deny {UNCERTAIN['ref']}"
+    assert hint in printed(uncertain_card(UNCERTAIN, called))
+    assert hint in printed(run_tree({**tree(), "uncertain": [UNCERTAIN]}, called))

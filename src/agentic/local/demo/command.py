@@ -131,7 +131,9 @@ def _conclude(end: Summary, emails: Emails, tree: Tree, options: DemoOptions, sc
     for call in tree["uncertain"]:
         screen.note(f"Whether {call['tool']} happened is not known. Look into the mailbox, then settle it:")
         screen.note(f"  {command(options.folder)} uncertain list")
-        screen.note(f'  {command(options.folder)} uncertain confirm {call["ref"]} --evidence "it is in Sent"   (or deny)')
+        screen.note(
+            f'  {command(options.folder)} uncertain confirm {call["ref"]} --evidence "it is in Sent"   (or deny)'
+        )
     broken = broken_promise(end, options)
     if broken is None:
         if end.rejected and end.emails_sent == 0:
