@@ -72,7 +72,7 @@ def with_records(folder: Path | None, organization: UUID | None, act: Callable[[
     if not os.environ.get(DATABASE_URL) and not home.folder.exists():
         raise ProgramFault(
             f"there is no folder {home.folder} here, so there is no database; run '{again} demo' or '{again} db migrate', "
-            "name another folder with 'agentic --folder …', or set DATABASE_URL"
+            "name another folder with --folder, or set DATABASE_URL"
         )
     with home.database() as url:
         organization_id = organization or home.identity().organization_id

@@ -25,7 +25,9 @@ from agentic.contract.errors import ProgramFault
 from agentic.functions.bus import InngestBus
 from agentic.functions.ports import FunctionPorts
 from agentic.functions.serve import SERVE_PATH, all_functions, function_client, mount
+from agentic.local.demo.functions_server import named_server, why_away
 from agentic.local.home import Home
+from agentic.local.program import command
 from agentic.local.worker.loading import loaded
 from agentic.storage.migrations import MigrationState, status
 
@@ -53,7 +55,7 @@ def serve_until_stopped(path: str, *, home: Home, port: int) -> int:
         sys.path.insert(0, str(Path.cwd()))  # a console script has its own folder there instead
     with _listening(port) as listener, home.database() as url:
         secret = os.environ.get(TOKEN_SECRET) or home.token_secret()
-        return asyncio.run(_serve(path, url, JwtAuthenticator(secret), listener))
+        return asyncio.run(_serve(path, url, JwtAuthenticator(secret), listener, command(home.folder)))
 
 
 def api_ports(platform: Platform) -> ApiPorts:
@@ -73,9 +75,9 @@ def api_ports(platform: Platform) -> ApiPorts:
     )
 
 
-async def _serve(path: str, url: str, authenticator: JwtAuthenticator, listener: socket.socket) -> int:
+async def _serve(path: str, url: str, authenticator: JwtAuthenticator, listener: socket.socket, again: str) -> int:
     if any(migration.state is MigrationState.PENDING for migration in await status(url)):
-        raise ProgramFault("the database lacks migrations of this build; run 'agentic db migrate'")
+        raise ProgramFault(f"the database lacks migrations of this build; run '{again} db migrate'")
     client = function_client()
     async with loaded(path) as app, open_platform(app, url, bus=InngestBus(client)) as platform:
         await platform.catalogue.publish(tool.spec for tool in platform.registry)
@@ -104,8 +106,20 @@ async def _serve(path: str, url: str, authenticator: JwtAuthenticator, listener:
             loop.add_signal_handler(number, stop, number)
         address = f"http://{HOST}:{listener.getsockname()[1]}"
         say(f"the API is at {address}/v1, the functions at {address}{SERVE_PATH}; Ctrl-C stops both")
+        await _warn_of_a_server_away()
         await server.serve(sockets=[listener])
         return 128 + signal.SIGINT if stopped_by[:1] == [signal.SIGINT] else 0
+
+
+async def _warn_of_a_server_away() -> None:
+    """Serving goes on: what is to be run waits in the outbox, and the sweeps of a server that came late find it."""
+    server = named_server()
+    reason = None if server is None else await asyncio.to_thread(why_away, server)
+    if server is not None and reason is not None:
+        say(
+            f"warning: {server.variable} names the function server {server.url}, which does not answer ({reason}); "
+            "runs are accepted and wait in the outbox until it is there"
+        )
 
 
 class _Server(uvicorn.Server):

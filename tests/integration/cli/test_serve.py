@@ -60,6 +60,17 @@ def test_the_api_and_the_functions_answer_from_one_process(seed: "Seed", shell: 
         assert http.get("/api/inngest").json()["function_count"] == 3
 
 
+def test_a_function_server_that_is_away_is_one_warning_and_it_serves_all_the_same(seed: "Seed", shell: "Shell") -> None:
+    with serving(shell) as (process, address):
+        assert process.stderr is not None
+        warning = process.stderr.readline()
+        assert warning.startswith(
+            "warning: INNGEST_DEV names the function server http://127.0.0.1:1, which does not answer"
+        )
+        assert "outbox" in warning
+        assert httpx.get(f"{address}/healthz", trust_env=False, timeout=30).status_code == 200
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_signal_ends_it_in_order_and_without_noise(
     seed: "Seed", shell: "Shell", number: signal.Signals, code: int

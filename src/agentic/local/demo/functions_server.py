@@ -45,13 +45,20 @@ def require_reachable(server: NamedServer) -> None:
     Raises:
         FunctionServerAway: nobody listens there.
     """
+    reason = why_away(server)
+    if reason is not None:
+        raise FunctionServerAway(
+            f"{server.variable} names the function server {server.url}, which does not answer ({reason}); "
+            f"start it, or unset {server.variable} to use the embedded engine"
+        )
+
+
+def why_away(server: NamedServer) -> str | None:
+    """Why nobody can be reached there; ``None`` when somebody listens. Takes three seconds at most."""
     try:
         parts = urlsplit(server.url)
         port = parts.port or _PORTS.get(parts.scheme, 80)
         socket.create_connection((parts.hostname or "", port), timeout=_CONNECT_S).close()
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise FunctionServerAway(
-            f"{server.variable} names the function server {server.url}, which does not answer ({reason}); "
-            f"start it, or unset {server.variable} to use the embedded engine"
-        ) from None
+        return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return None
