@@ -134,6 +134,26 @@ async def test_two_gated_calls_of_a_turn_are_filed_together_decided_one_by_one_a
         assert len((await h.tree(run_id)).approvals) == 2
 
 
+@pytest.mark.guarantee("A1")
+async def test_a_question_that_no_open_call_asks_any_more_is_taken_back_when_the_run_parks_again(database: str) -> None:
+    world = World()
+    turn = Calls([Call("mail.send", {"text": "first"}), Call("mail.other", {"text": "second"})])
+    again = Calls([Call("mail.send", {"text": "third"})])
+    tools = [world.send(), world.send("mail.other")]
+    async with harness(tools=tools, script=[turn, again, Say("Done.")], database_url=database) as h:
+        run_id = await h.start()
+        parked = await h.settle(run_id)
+        by_tool = {approval.tool: approval for approval in parked.pending}
+        await h.platform.catalogue.set_grant(h.organization_id, h.agent.name, "mail.other", active=False)
+        await _decide(h, by_tool["mail.send"].id)
+        parked = await h.settle(run_id)
+        assert [json.loads(approval.arguments_text)["text"] for approval in parked.pending] == ["third"]
+        stale = await h.platform.approvals.show(h.organization_id, by_tool["mail.other"].id)
+        assert stale.status == "cancelled"
+        with pytest.raises(Conflict, match="cancelled"):
+            await _decide(h, stale.id)
+
+
 @pytest.mark.guarantee("D5")
 async def test_of_three_pending_calls_each_answer_settles_its_own_and_nothing_runs_twice(database: str) -> None:
     world = World()

@@ -205,7 +205,8 @@ on conflict (run_id, tool, contract_hash, digest) where status = 'pending' do up
 where excluded.four_eyes and not approvals.four_eyes
 
 -- name: park
--- Third part of parking: the waits and the state. A wake-up that came since the lease was taken leaves a nudge behind.
+-- Third part of parking: the waits and the state. A wake-up that came since the lease was taken leaves a nudge behind, and a
+-- question that no open proposal asks any more is stale.
 with parked as (
     update agent.runs r set
         state = 'parked', lease_expires_at = null, due_at = null, attempts_without_progress = 0, provider_failures = 0,
@@ -221,6 +222,14 @@ with parked as (
         as q(ordinal int, tool text, contract_hash text, digest text, approval_id uuid)
     join agent.approvals a on a.run_id = p.id and a.tool = q.tool and a.contract_hash = q.contract_hash and a.digest = q.digest
         and (a.id = q.approval_id or q.approval_id is null and a.status = 'pending')
+), stale as (
+    update agent.approvals a set status = 'cancelled', decided_at = clock_timestamp()
+    from parked p
+    where a.run_id = p.id and a.status = 'pending' and a.expires_at > clock_timestamp()
+      and not exists (
+          select from jsonb_to_recordset(%(questions)s::jsonb) as q(tool text, contract_hash text, digest text)
+          where q.tool = a.tool and q.contract_hash = a.contract_hash and q.digest = a.digest
+      )
 ), nudge as (
     insert into agent.outbox (id, organization_id, run_id, name, data)
     select %(event_id)s, organization_id, id, %(event_name)s,
