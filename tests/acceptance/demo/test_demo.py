@@ -50,6 +50,21 @@ async def test_a_person_at_the_terminal_approves_and_one_email_goes_out_from_ano
     assert [approval["status"] for approval in tree["approvals"]] == ["approved"]
 
 
+async def test_a_person_at_the_terminal_rejects_and_no_email_goes_out_and_all_is_well(
+    agentic: Callable[..., Any],
+) -> None:
+    here = agentic()
+    async with here.at_terminal("demo", "--json") as terminal:
+        await terminal.shows("Approve this call? [y/n]")
+        terminal.type("n\n")
+        ended = await terminal.ended()
+    assert ended.status == 0, ended.stderr
+    assert "You rejected it; no email was sent." in ended.stderr
+    end = ended.last
+    assert (end["status"], end["emails_sent"], end["rejected"]) == ("succeeded", 0, True)
+    assert not (here.folder / "mailbox.jsonl").exists()
+
+
 @pytest.mark.guarantee("J1", "J7")
 async def test_a_worker_killed_after_the_provider_accepted_is_followed_by_one_answered_under_the_same_key(
     agentic: Callable[..., Any], database: str
@@ -91,12 +106,15 @@ async def test_what_was_approved_after_a_demo_was_left_or_killed_is_carried_out_
     agentic: Callable[..., Any], database: str
 ) -> None:
     here = agentic(DATABASE_URL=database)
-    async with here.at_terminal("demo") as terminal:
+    async with here.at_terminal("demo", "--json") as terminal:
         await terminal.shows("Approve this call? [y/n]")
         terminal.type("\x04")  # end of input
         left = await terminal.ended()
     assert left.status == 1
     assert "Nothing was decided" in left.stderr
+    assert left.last["status"] == "error"
+    assert "standard input ended" in left.last["error"]
+    assert left.last["run_id"]
     approval = next(line for line in left.stderr.splitlines() if "approvals approve" in line).split()[-3]
     assert (await here.run("approvals", "approve", approval)).status == 0
 

@@ -1,6 +1,7 @@
 """What cannot work is said in one sentence before anything is started, and nothing is left behind."""
 
 import asyncio
+import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -31,17 +32,19 @@ async def test_each_mistake_is_one_sentence_and_leaves_no_folder(
         (("--yes", "--csv", str(strange)), {}, 1, "shoe size"),
         (("--yes", "--csv", str(unreachable)), {}, 1, "no contact has a usable email"),
         (("--yes",), {"AGENTIC_MODEL": "openai:gpt-5-mini"}, 1, "OPENAI_API_KEY"),
-        (("--yes",), {"INNGEST_DEV": f"http://{nobody_listens}"}, 1, "unset INNGEST_DEV"),
+        (("--yes", "--json"), {"INNGEST_DEV": f"http://{nobody_listens}"}, 1, "unset INNGEST_DEV"),
         (("--yes",), {"DATABASE_URL": f"postgresql://user:hush@{nobody_listens}/x"}, 1, "cannot be reached"),
     ]
     homes = [agentic(**variables) for _, variables, _, _ in cases]
     ends = await asyncio.gather(*(home.run("demo", *case[0]) for home, case in zip(homes, cases, strict=True)))
-    for home, end, (_, _, status, words) in zip(homes, ends, cases, strict=True):
+    for home, end, (arguments, _, status, words) in zip(homes, ends, cases, strict=True):
         assert end.status == status, end.stderr
-        assert end.stdout == ""
+        said = [json.loads(line) for line in end.stdout.splitlines()]
         told = [line for line in end.stderr.splitlines() if line.startswith("error: ")]
         assert len(told) == 1, end.stderr
         assert words in told[0]
+        lines = [{"status": "error", "error": told[0].removeprefix("error: ")}] if "--json" in arguments else []
+        assert said == lines
         assert "Traceback" not in end.stderr
         assert "hush" not in end.stderr
         assert not home.folder.exists()

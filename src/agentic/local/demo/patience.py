@@ -53,7 +53,6 @@ class Patience:
         wait_s = (datetime.fromisoformat(due) - self._now()).total_seconds()
         return f"The model provider failed; it is asked again in {max(wait_s, 0):.0f} s." if wait_s > 0 else None
 
-    @property
     def over(self) -> bool:
         """Whether the provider has failed for too long."""
         return self._failing_since is not None and self._monotonic() - self._failing_since >= GIVE_UP_S

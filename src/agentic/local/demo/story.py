@@ -135,7 +135,7 @@ class Story:
         said = self._patience.look(tree)
         if said is not None:
             self._screen.note(said)
-        if not self._patience.over:
+        if not self._patience.over():
             return
         assert self.run_id is not None
         await self._stage.requester.cancel(self.run_id)

@@ -53,9 +53,9 @@ def test_patience_ends_after_a_minute_of_nothing_but_failures() -> None:
     patience.look(tree("error", due_s=15))
     watch.seconds = GIVE_UP_S - 1
     patience.look(tree("error", "error", due_s=100))
-    assert not patience.over
+    assert not patience.over()
     watch.seconds = GIVE_UP_S
-    assert patience.over
+    assert patience.over()
     sentence = str(patience.verdict(tree("error"), "openai:gpt-5"))
     assert "APIConnectionError: refused" in sentence
     assert "openai:gpt-5" in sentence
@@ -66,5 +66,5 @@ def test_an_answer_in_between_restores_it() -> None:
     patience.look(tree("error", due_s=15))
     patience.look(tree("error", "ok"))
     watch.seconds = GIVE_UP_S + 1
-    assert not patience.over
+    assert not patience.over()
     assert patience.look(tree("ok")) is None
