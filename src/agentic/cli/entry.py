@@ -47,7 +47,7 @@ def _run(arguments: list[str], settings: Settings) -> int:
         return _failed(str(error), settings)
     except Exception as error:  # noqa: BLE001 - the last line of defence between a defect and a person
         if isinstance(error, _UsageError):
-            return _misused(error)
+            return _misused(error, arguments)
         text = " ".join(str(error).split()) or "no more is known"
         return _failed(
             f"unexpected {type(error).__name__}: {text} (run 'agentic --debug …' for the traceback)", settings
@@ -62,11 +62,16 @@ def _failed(message: str, settings: Settings) -> int:
     return FAILED
 
 
-def _misused(error: Exception) -> int:
+def _misused(error: Exception, arguments: Sequence[str]) -> int:
     context = getattr(error, "ctx", None)
     message = str(error.format_message()) if hasattr(error, "format_message") else str(error)  # the same in every typer
     if type(error).__name__ == "NoArgsIsHelpError":  # the help text, asked for by saying nothing
         say(message.rstrip())
         return MISUSED
-    say(f"error: {message.rstrip('.')}; '{context.command_path if context else 'agentic'} --help' shows what there is")
+    sentence = f"{message.rstrip('.')}; '{context.command_path if context else 'agentic'} --help' shows what there is"
+    say(f"error: {sentence}")
+    if "demo" in arguments and "--json" in arguments:  # whose last line is JSON however it ends
+        from agentic.local.demo.summary import error_line
+
+        sys.stdout.write(error_line(sentence, None) + "\n")
     return MISUSED
