@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from agentic.api.ports import ApiPorts
 from agentic.contract.clock import Clock, SystemClock
 from agentic.contract.errors import ProgramFault
 from agentic.runtime.agent.advance import Advance
@@ -192,3 +193,20 @@ def _check_agents(app: App, registry: ToolRegistry) -> None:
     specs = {tool.spec.name: tool.spec for tool in registry}
     for definition in app.agents:
         check_publication(definition, specs.get)
+
+
+def api_ports(platform: Platform) -> ApiPorts:
+    """What the API needs of a platform."""
+
+    async def health() -> None:
+        await platform.database.one("select 1 as alive", {})
+
+    return ApiPorts(
+        runs=platform.runs,
+        run_store=platform.run_store,
+        approvals=platform.approvals,
+        journal=platform.journal,
+        agent=platform.app.agent,
+        role=platform.approval_store.role,
+        health=health,
+    )

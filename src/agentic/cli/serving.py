@@ -18,8 +18,7 @@ import uvicorn
 
 from agentic.api.app import create_api
 from agentic.api.auth import JwtAuthenticator
-from agentic.api.ports import ApiPorts
-from agentic.bootstrap import Platform, open_platform
+from agentic.bootstrap import api_ports, open_platform
 from agentic.cli.output import say
 from agentic.contract.errors import ProgramFault
 from agentic.functions.bus import InngestBus
@@ -56,23 +55,6 @@ def serve_until_stopped(path: str, *, home: Home, port: int) -> int:
     with _listening(port) as listener, home.database() as url:
         secret = os.environ.get(TOKEN_SECRET) or home.token_secret()
         return asyncio.run(_serve(path, url, JwtAuthenticator(secret), listener, command(home.folder)))
-
-
-def api_ports(platform: Platform) -> ApiPorts:
-    """What the API needs of a platform."""
-
-    async def health() -> None:
-        await platform.database.one("select 1 as alive", {})
-
-    return ApiPorts(
-        runs=platform.runs,
-        run_store=platform.run_store,
-        approvals=platform.approvals,
-        journal=platform.journal,
-        agent=platform.app.agent,
-        role=platform.approval_store.role,
-        health=health,
-    )
 
 
 async def _serve(path: str, url: str, authenticator: JwtAuthenticator, listener: socket.socket, again: str) -> int:

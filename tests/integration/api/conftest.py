@@ -14,8 +14,7 @@ from pydantic import BaseModel
 
 from agentic.api.app import create_api
 from agentic.api.auth import JwtAuthenticator
-from agentic.bootstrap import App, Platform, open_platform
-from agentic.cli.serving import api_ports
+from agentic.bootstrap import App, Platform, api_ports, open_platform
 from agentic.contract.events import Event
 from agentic.contract.principal import Role
 from agentic.runtime.agent.agno.scripted import ScriptedModel

@@ -13,8 +13,7 @@ import httpx
 
 from agentic.api.app import create_api
 from agentic.api.auth import JwtAuthenticator
-from agentic.api.ports import ApiPorts
-from agentic.bootstrap import Platform, open_platform
+from agentic.bootstrap import Platform, api_ports, open_platform
 from agentic.contract.principal import Role
 from agentic.functions import run_advance
 from agentic.functions.bus import InngestBus
@@ -179,7 +178,7 @@ async def set_stage(
         listener = bind(HOST, 0)
         open_.callback(listener.close)
         api_url = f"http://{HOST}:{listener.getsockname()[1]}"
-        await open_.enter_async_context(serving(create_api(_ports(platform), JwtAuthenticator(secret)), listener))
+        await open_.enter_async_context(serving(create_api(api_ports(platform), JwtAuthenticator(secret)), listener))
         screen.done("API", api_url)
         person = functools.partial(Person, url=api_url, secret=secret, organization_id=who.organization_id)
         yield Stage(
@@ -197,21 +196,6 @@ async def set_stage(
             _worker_settings=worker_settings,
             _worker_environment={**environment, VARIABLE: settings.model_dump_json()},
         )
-
-
-def _ports(platform: Platform) -> ApiPorts:
-    async def health() -> None:
-        await platform.database.one("select 1 as answer", {})
-
-    return ApiPorts(
-        runs=platform.runs,
-        run_store=platform.run_store,
-        approvals=platform.approvals,
-        journal=platform.journal,
-        agent=platform.app.agent,
-        role=platform.approval_store.role,
-        health=health,
-    )
 
 
 def _imported(report: crm.ImportReport) -> str:
