@@ -36,7 +36,11 @@ class ErrorCode(StrEnum):
 
 
 ToolStop = Literal["budget_exhausted", "fault"]
-"""What the run does about a refusal the invoker made; written by the invoker alone, never shown to a model."""
+"""What the run does about an answer of the meter; written by the invoker alone, never shown to a model.
+
+``budget_exhausted``: the run ends partial under ``meta.partial_reason``. ``fault``: it ends failed, because the deployment is wired
+wrongly and no model can act on that. A tool that answers one of the error codes of these names sets nothing (ADR 0029).
+"""
 
 
 class Said(Value):
@@ -69,6 +73,8 @@ class ToolResultMeta(Value):
     """The effect happened; its answer did not fit its schema (J4)."""
     replayed: bool = False
     """Answered from the journal; nothing ran."""
+    partial_reason: Literal["budget_exhausted"] | None = None
+    """Why the run that is stopped by this answer ends partial; the invoker's word, never shown to a model (M2)."""
 
 
 class ToolResult(Value):
