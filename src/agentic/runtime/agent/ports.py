@@ -34,10 +34,13 @@ class ModelAttempt:
     started_at: datetime
     duration_s: float
     input_tokens: int = 0
+    """All of them, those read from the provider's cache included."""
     output_tokens: int = 0
+    """All of them, those of its reasoning included."""
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     cost: Decimal | None = None
+    """Dollars, when the provider said; prices count otherwise."""
     error: str | None = None
     """Class and bounded, redacted text of the failure."""
 

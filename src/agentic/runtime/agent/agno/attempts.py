@@ -11,6 +11,10 @@ from agno.models.base import Model
 from agentic.runtime.agent.ports import ModelAttempt, TurnFailed
 
 _MAX_ERROR = 400
+_CACHE_APART = ("agno.models.anthropic",)
+"""Where the provider counts what it read from or wrote to its cache beside the input tokens, not among them."""
+_REASONING_APART = ("agno.models.google",)
+"""Where it counts the tokens of its reasoning beside the output tokens; the others have them among those."""
 _TRANSIENT_CLIENT_STATUS = frozenset({408, 409, 425, 429})
 
 
@@ -21,7 +25,7 @@ class Attempt:
         self._model = model
         self._started_at = datetime.now(UTC)
         self._clock = time.monotonic()
-        self._tokens = {"input": 0, "output": 0, "cached": 0, "reasoning": 0}
+        self._tokens = {"input": 0, "output": 0, "cached": 0, "written": 0, "reasoning": 0}
         self._cost: Decimal | None = None
 
     def usage(self, reported: Any) -> None:
@@ -30,31 +34,41 @@ class Attempt:
             ("input", "input_tokens"),
             ("output", "output_tokens"),
             ("cached", "cache_read_tokens"),
+            ("written", "cache_write_tokens"),
             ("reasoning", "reasoning_tokens"),
         ):
-            self._tokens[name] += getattr(reported, field, 0) or 0
+            self._tokens[name] += max(0, getattr(reported, field, 0) or 0)
         cost = getattr(reported, "cost", None)
         if cost is not None:
             try:
-                self._cost = (self._cost or Decimal(0)) + Decimal(str(cost))
+                more = Decimal(str(cost))
             except InvalidOperation:
                 return
+            if more.is_finite() and more >= 0:  # anything else is no report: prices count, or nobody can
+                self._cost = (self._cost or Decimal(0)) + more
 
     def end(self, error: BaseException | None = None) -> ModelAttempt:
-        """The row of this attempt."""
+        """The row of this attempt, its tokens counted the same way for every provider."""
+        tokens = self._tokens
+        cache_apart = tokens["cached"] + tokens["written"] if _of(self._model, _CACHE_APART) else 0
+        reasoning_apart = tokens["reasoning"] if _of(self._model, _REASONING_APART) else 0
         return ModelAttempt(
             model=self._model.id,
             provider=self._model.provider or self._model.name or type(self._model).__name__,
             ok=error is None,
             started_at=self._started_at,
             duration_s=time.monotonic() - self._clock,
-            input_tokens=self._tokens["input"],
-            output_tokens=self._tokens["output"],
-            cached_tokens=self._tokens["cached"],
-            reasoning_tokens=self._tokens["reasoning"],
+            input_tokens=tokens["input"] + cache_apart,
+            output_tokens=tokens["output"] + reasoning_apart,
+            cached_tokens=tokens["cached"],
+            reasoning_tokens=tokens["reasoning"],
             cost=self._cost,
             error=None if error is None else describe(error, self._model),
         )
+
+
+def _of(model: Model, modules: tuple[str, ...]) -> bool:
+    return any(kind.__module__.startswith(modules) for kind in type(model).__mro__)
 
 
 def describe(error: BaseException, model: Model) -> str:
