@@ -10,29 +10,47 @@ from agentic.contract.values import Value
 class ErrorCode(StrEnum):
     """Stable codes of refusals and failures. Their fixed texts stand in ``services.tools.outcomes``."""
 
+    # the pipeline's own: no handler ever answers with one of these
     DENIED = "denied"
     REJECTED = "rejected"
     EXPIRED = "expired"
-    INVALID_INPUT = "invalid_input"
     BATCH_TOO_LARGE = "batch_too_large"
     UNKNOWN_TOOL = "unknown_tool"
     TOOL_UNAVAILABLE = "tool_unavailable"
     TOOL_CHANGED = "tool_changed"
-    CONFLICT = "conflict"
-    NOT_FOUND = "not_found"
-    INVALID_OUTPUT = "invalid_output"
-    RETRYABLE_UPSTREAM = "retryable_upstream"
-    UNAVAILABLE = "unavailable"
-    UPSTREAM_REFUSED = "upstream_refused"
-    TIMEOUT = "timeout"
     OUTCOME_UNKNOWN = "outcome_unknown"
     BUDGET_EXHAUSTED = "budget_exhausted"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    INTERNAL_ERROR = "internal_error"
+    # what the tool, or the service behind it, said
+    INVALID_INPUT = "invalid_input"
+    NOT_FOUND = "not_found"
+    """The target, not the tool."""
+    CONFLICT = "conflict"
+    PERMISSION_REFUSED = "permission_refused"
+    """The remote system refused the account; our own refusal is ``denied``."""
+    UPSTREAM_REFUSED = "upstream_refused"
+    """The service judged the request and said no."""
+    UPSTREAM_ERROR = "upstream_error"
+    """The service reported an error of its own."""
+    INVALID_OUTPUT = "invalid_output"
+    OUTPUT_TOO_LARGE = "output_too_large"
+    # nothing was reached, or not now
+    RETRYABLE_UPSTREAM = "retryable_upstream"
+    UNAVAILABLE = "unavailable"
+    TRANSPORT = "transport"
+    """The connection failed before an answer."""
+    SERVER_UNREACHABLE = "server_unreachable"
+    SERVER_UNAUTHORIZED = "server_unauthorized"
+    """The server rejected our credential."""
+    WITHDRAWN = "withdrawn"
+    """The server no longer publishes the tool."""
+    DEVICE_OFFLINE = "device_offline"
     CONNECTION_REQUIRED = "connection_required"
     CONNECTION_EXPIRED = "connection_expired"
     CONNECTION_REVOKED = "connection_revoked"
     CONNECTION_AMBIGUOUS = "connection_ambiguous"
-    CANCELLED = "cancelled"
-    INTERNAL_ERROR = "internal_error"
 
 
 ToolStop = Literal["budget_exhausted", "fault"]
@@ -55,8 +73,10 @@ class ToolError(Value):
 
     code: ErrorCode
     message: str
-    """Ours, from the fixed table; names a path or a rule where the model can act on it, never a value."""
+    """The fixed text of the code, byte for byte."""
     retryable: bool = False
+    detail: str | None = None
+    """Where and which rule, in words of ours: never a value, never a name that our side did not declare. Follows as labelled data."""
     said: Said | None = None
 
 

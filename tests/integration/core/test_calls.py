@@ -46,7 +46,8 @@ async def test_what_the_model_cannot_have_is_answered_recorded_and_the_run_goes_
         spans = await h.calls(run_id)
         assert [span["code"] for span in spans] == [None if code == "ok" else code for code in codes]
         assert all(span["state"] == "closed" for span in spans)
-        assert "notes_save" in (await answers(h, run_id))[1]["message"]
+        details = [text.split("\n")[1:] for role, text in await h.messages(run_id) if role == "tool"]
+        assert "notes_save" in details[1][0]
 
 
 @pytest.mark.guarantee("N1")
@@ -68,7 +69,8 @@ async def test_the_platform_name_is_no_name_of_a_tool(database: str) -> None:
         assert (await h.settle(run_id)).state == "succeeded"
         [answer] = await answers(h, run_id)
         assert answer["reason_code"] == "unknown_tool"
-        assert "notes_save" in answer["message"]
+        [text] = [text for role, text in await h.messages(run_id) if role == "tool"]
+        assert "notes_save" in text.split("\n")[1]
         assert world.effects == []
 
 

@@ -58,9 +58,9 @@ def read_answer(reply: Reply, *, to: str, now: datetime) -> EmailSent:
     if reply.status == 429:
         raise RetryableUpstreamError(said, retry_after_s=reply.retry_after_s(now), external_text=words)
     if reply.status in _REFUSED:
-        raise DefiniteRefusal(said, code=_REFUSED[reply.status], retryable=False, external_text=words)
+        raise DefiniteRefusal(said, code=_REFUSED[reply.status], external_text=words)
     if reply.status == 409 and kind == _MISMATCH:
-        raise DefiniteRefusal(said, code=ErrorCode.CONFLICT, retryable=False, external_text=words)
+        raise DefiniteRefusal(said, code=ErrorCode.CONFLICT, external_text=words)
     raise OutcomeUnknown(f"{said}; the email may have been sent", status=reply.status)
 
 

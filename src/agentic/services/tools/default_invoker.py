@@ -40,6 +40,8 @@ from agentic.services.tools.ports import (
 )
 from agentic.services.tools.previewing import preview_line
 from agentic.services.tools.registry import ToolRegistry
+from agentic.services.tools.schema_words import path_words
+from agentic.services.tools.schemas import validator_for
 from agentic.services.tools.targets import executable
 from agentic.services.tools.tracing import closed_span, describe, open_span, tool_span
 
@@ -325,7 +327,7 @@ def _arguments(text: str | None, spec: ToolSpec, tool: Tool | None) -> tuple[Jso
     except InvalidArguments as error:
         raise Refused(ErrorCode.INVALID_INPUT, detail=str(error)) from error
     except ValidationError as error:
-        raise Refused(ErrorCode.INVALID_INPUT, detail=_places(error)) from error
+        raise Refused(ErrorCode.INVALID_INPUT, detail=_places(error, spec)) from error
     if spec.batch_argument is not None and spec.max_batch_size is not None:
         items = arguments.get(spec.batch_argument)
         if isinstance(items, list) and len(items) > spec.max_batch_size:
@@ -384,10 +386,11 @@ def _own_approval(approval: CoveringApproval | None, inv: ToolInvocation) -> boo
     return approval is not None and approval.decided_by is not None and approval.decided_by == inv.principal.user_id
 
 
-def _places(error: ValidationError) -> str:
-    """Paths and rules of a validation failure, never the values."""
+def _places(error: ValidationError, spec: ToolSpec) -> str:
+    """Paths and rules of a validation failure, never the values nor names of the model's own."""
+    names = validator_for(spec.input_schema).names
     faults = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"/{'/'.join(map(str, fault['loc']))}: {fault['type']}" for fault in faults[:5])
+    return "; ".join(f"/{path_words(fault['loc'], names)}: {fault['type']}" for fault in faults[:5])
 
 
 def _close_names(at: Attempt) -> str | None:

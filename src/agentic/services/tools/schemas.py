@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import islice
 from threading import Lock
 from typing import Any, Final
@@ -18,7 +19,7 @@ from agentic.services.tools.schema_check import check_schema, in_form_c, unenfor
 from agentic.services.tools.schema_compile import DEFAULT_DIALECT, compile_schema
 from agentic.services.tools.schema_projection import provider_schema
 from agentic.services.tools.schema_tree import Schema, SchemaRefused
-from agentic.services.tools.schema_words import describe
+from agentic.services.tools.schema_words import declared_names, describe
 
 __all__ = ["SchemaRefused", "SchemaValidator", "check_schema", "provider_schema", "unenforced_formats", "validator_for"]
 
@@ -36,15 +37,21 @@ class SchemaValidator:
         """The schema in Unicode form C, as the values it is asked about."""
         self._compiled: Final = compile_schema(_closed(schema) if closed else schema)
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of members that the schema declares, at whatever depth."""
+        return declared_names(self.schema)
+
     def problems(self, value: JsonValue) -> tuple[str, ...]:
         """Return what `value` broke as `path: rule`, at most three; empty when it is valid.
 
         Never raises: a value the validator cannot read is a problem too.
 
-        Source: B2 (no value in a message).
+        Source: B2 and B3 (no value in a message, and no name of the value's own).
         """
         try:
-            return tuple(map(describe, islice(self._compiled.iter_errors(value), MAX_PROBLEMS)))
+            found = islice(self._compiled.iter_errors(value), MAX_PROBLEMS)
+            return tuple(describe(error, self.schema, self.names) for error in found)
         except (ValueError, TypeError, RecursionError):
             # Lone surrogates, keys that are no strings, too deep. The error quotes the value, so it goes no further.
             return ("is not plain JSON data",)

@@ -7,12 +7,13 @@
     │   └── EgressRefused               this process may not talk to that address
     └── OutcomeUnknown              bytes left and no definite answer came: the effect may have happened
 
-Which of them a status means is the vendor handler's knowledge; what becomes of the claim is the invoker's (ADR 0009).
-A raise of any other class counts as unknown once the watermark is set.
+Which of them a status means is the vendor handler's knowledge; what becomes of the claim is the invoker's (ADR 0009), and whether the
+same call may come again is the table's of outcomes. A raise of any other class counts as unknown once the watermark is set.
 """
 
-from agentic.contract.errors import AgenticError
+from agentic.contract.errors import AgenticError, ProgramFault
 from agentic.contract.results import ErrorCode
+from agentic.services.tools.outcomes import PIPELINE_CODES, mends_by_waiting
 
 
 class HandlerError(AgenticError):
@@ -24,10 +25,12 @@ class DefiniteRefusal(HandlerError):
 
     Args:
         message: what was refused and by whom, in words fit for an operator.
-        code: the stable code the caller reads.
-        retryable: the same call may succeed later without anybody changing anything.
+        code: the stable code the caller reads; whether the claim is released or the answer remembered follows from it (J6).
         retry_after_s: seconds the other side asked to wait; ``None`` when it did not say.
         external_text: what the remote wrote; travels as labelled data, never as narration (B3).
+
+    Raises:
+        ProgramFault: the code is one that only the invoker may conclude, such as ``denied``.
     """
 
     def __init__(
@@ -35,15 +38,20 @@ class DefiniteRefusal(HandlerError):
         message: str,
         *,
         code: ErrorCode,
-        retryable: bool,
         retry_after_s: float | None = None,
         external_text: str | None = None,
     ) -> None:
+        if code in PIPELINE_CODES:
+            raise ProgramFault(f"a handler cannot answer '{code}'; that is the invoker's to conclude")
         super().__init__(message)
         self.code = code
-        self.retryable = retryable
         self.retry_after_s = retry_after_s
         self.external_text = external_text
+
+    @property
+    def retryable(self) -> bool:
+        """The same call may succeed later without anybody changing anything."""
+        return mends_by_waiting(self.code)
 
 
 class RetryableUpstreamError(DefiniteRefusal):
@@ -53,7 +61,6 @@ class RetryableUpstreamError(DefiniteRefusal):
         super().__init__(
             message,
             code=ErrorCode.RETRYABLE_UPSTREAM,
-            retryable=True,
             retry_after_s=retry_after_s,
             external_text=external_text,
         )
@@ -63,14 +70,14 @@ class UpstreamUnavailableError(DefiniteRefusal):
     """No effect, and waiting alone does not help: somebody must repair the other side or our configuration."""
 
     def __init__(self, message: str, *, external_text: str | None = None) -> None:
-        super().__init__(message, code=ErrorCode.UNAVAILABLE, retryable=False, external_text=external_text)
+        super().__init__(message, code=ErrorCode.UNAVAILABLE, external_text=external_text)
 
 
 class EgressRefused(DefiniteRefusal):
     """The target lies outside what this client was built for. Nothing was sent."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, code=ErrorCode.UNAVAILABLE, retryable=False)
+        super().__init__(message, code=ErrorCode.UNAVAILABLE)
 
 
 class OutcomeUnknown(HandlerError):
