@@ -84,6 +84,7 @@ def question(
         now=NOW,
         run_kind="agent",
         rules_version=version or RulesVersion(),
+        argument_trust=Trust.EXTERNAL,
         context=CallContext(
             principal=Principal(organization_id=ORGANIZATION, user_id=user_id),
             run_id=uuid4(),

@@ -9,7 +9,7 @@ What happens to a value that does not fit:
 - An object keeps its keys. A text or an array in it is shortened to a fair share of the room; an object in it that alone is
   over the limit becomes a marker, unless an array inside is what is too large, which is then shortened where it stands. Then
   members are dropped from the end.
-- A text keeps its head and its tail around a note of what is shown.
+- A text keeps its head and its tail around a note of what is left out.
 - Where even a marker does not fit, the value becomes the empty text.
 """
 
@@ -44,12 +44,13 @@ class Bounded:
     dropped: tuple[str, ...] = ()
 
 
-def bound(value: JsonValue, max_bytes: int) -> Bounded:
+def bound(value: JsonValue, max_bytes: int, *, kept_as: str | None = None) -> Bounded:
     """Return `value` in at most `max_bytes` bytes; a value that fits comes back as it is.
 
     Args:
         value: data as `plain` returns it.
         max_bytes: at least 2, what `""`, `[]` and `{}` need.
+        kept_as: id of the artifact that keeps the whole, for the notes in shortened texts.
 
     Raises:
         ValueError: `max_bytes` is under 2, or `value` is not plain data.
@@ -61,7 +62,7 @@ def bound(value: JsonValue, max_bytes: int) -> Bounded:
     if encoded_size(value) <= max_bytes:
         return Bounded(value=value, truncated=False)
     paths: list[str] = []
-    fitted = _fit(value, max_bytes, "", paths)
+    fitted = _Fitting(kept_as).fit(value, max_bytes, "", paths)
     if len(paths) > MAX_PATHS:
         paths[MAX_PATHS:] = [f"and {len(paths) - MAX_PATHS} more"]
     return Bounded(value=fitted, truncated=True, dropped=tuple(paths))
@@ -77,79 +78,82 @@ def is_marker(value: JsonValue) -> TypeGuard[JsonObject]:
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get(DROPPED_KEY), dict)
 
 
-def _fit(value: JsonValue, room: int, path: str, paths: list[str]) -> JsonValue:
-    """`value` in at most `room` bytes; the caller knows that it does not fit and that `room` is at least 2."""
-    if isinstance(value, list):
-        return _fit_array(value, room, path, paths)
-    if isinstance(value, dict):
-        return _fit_object(value, room, path, paths)
-    paths.append(path)
-    if isinstance(value, str) and (shortened := excerpt(value, room)) is not None:
-        return shortened
-    stand_in = marker(encoded_size(value))
-    return stand_in if encoded_size(stand_in) <= room else ""
+class _Fitting:
+    """One way from a value that does not fit to one that does."""
 
+    def __init__(self, kept_as: str | None) -> None:
+        self._kept_as = kept_as
 
-def _fit_array(items: list[JsonValue], room: int, path: str, paths: list[str]) -> list[JsonValue]:
-    kept: list[JsonValue] = []
-    replaced: list[str] = []
-    left = room - 2  # the brackets
-    sizes = [encoded_size(item) for item in items]
-    texts = [size for item, size in zip(items, sizes, strict=True) if isinstance(item, str) and size > room]
-    rest = sum(min(size, encoded_size(marker(size))) if size > room else size for size in sizes) + len(items) + 1
-    share = min(left, max(MIN_SHARE_BYTES, (room - rest) // len(texts))) if texts else 0
-    for index, (item, size) in enumerate(zip(items, sizes, strict=True)):
-        here = f"{path}/{index}"
-        if size > room:
-            item, size = _stand_in(item, size, share)
-            replaced.append(here)
-        cost = size + (1 if kept else 0)
-        if cost > left:
-            last = len(items) - 1
-            paths += [found for found in replaced if found != here]
-            paths.append(here if index == last else f"{here}-{last}")
-            return kept
-        kept.append(item)
-        left -= cost
-    paths += replaced
-    return kept
+    def fit(self, value: JsonValue, room: int, path: str, paths: list[str]) -> JsonValue:
+        """`value` in at most `room` bytes; the caller knows that it does not fit and that `room` is at least 2."""
+        if isinstance(value, list):
+            return self._array(value, room, path, paths)
+        if isinstance(value, dict):
+            return self._object(value, room, path, paths)
+        paths.append(path)
+        if isinstance(value, str) and (shortened := excerpt(value, room, kept_as=self._kept_as)) is not None:
+            return shortened
+        stand_in = marker(encoded_size(value))
+        return stand_in if encoded_size(stand_in) <= room else ""
 
+    def _array(self, items: list[JsonValue], room: int, path: str, paths: list[str]) -> list[JsonValue]:
+        kept: list[JsonValue] = []
+        replaced: list[str] = []
+        left = room - 2  # the brackets
+        sizes = [encoded_size(item) for item in items]
+        texts = [size for item, size in zip(items, sizes, strict=True) if isinstance(item, str) and size > room]
+        rest = sum(min(size, encoded_size(marker(size))) if size > room else size for size in sizes) + len(items) + 1
+        share = min(left, max(MIN_SHARE_BYTES, (room - rest) // len(texts))) if texts else 0
+        for index, (item, size) in enumerate(zip(items, sizes, strict=True)):
+            here = f"{path}/{index}"
+            if size > room:
+                item, size = self._stand_in(item, size, share)
+                replaced.append(here)
+            cost = size + (1 if kept else 0)
+            if cost > left:
+                last = len(items) - 1
+                paths += [found for found in replaced if found != here]
+                paths.append(here if index == last else f"{here}-{last}")
+                return kept
+            kept.append(item)
+            left -= cost
+        paths += replaced
+        return kept
 
-def _stand_in(item: JsonValue, size: int, share: int) -> tuple[JsonValue, int]:
-    """An item of an array that alone is too large: an excerpt of a text, a marker for anything else."""
-    shortened = excerpt(item, share) if isinstance(item, str) else None
-    result: JsonValue = shortened if shortened is not None else marker(size)
-    return result, encoded_size(result)
+    def _stand_in(self, item: JsonValue, size: int, share: int) -> tuple[JsonValue, int]:
+        """An item of an array that alone is too large: an excerpt of a text, a marker for anything else."""
+        shortened = excerpt(item, share, kept_as=self._kept_as) if isinstance(item, str) else None
+        result: JsonValue = shortened if shortened is not None else marker(size)
+        return result, encoded_size(result)
 
-
-def _fit_object(members: JsonObject, room: int, path: str, paths: list[str]) -> JsonObject:
-    sizes = {key: encoded_size(item) for key, item in members.items()}
-    names = {key: encoded_size(key) + 1 for key in members}
-    flexible = {key for key, item in members.items() if _is_flexible(item, room)}
-    fixed = 2 + sum(names.values()) + len(members) - 1
-    for key in members:
-        if key not in flexible:
-            fixed += sizes[key] if sizes[key] <= room else encoded_size(marker(sizes[key]))
-    fair = _fair_share([sizes[key] for key in flexible], room - fixed)
-    # Many small shares would leave a shred of each; the first ones in readable length serve better.
-    share = max(fair, min(MIN_SHARE_BYTES, room - fixed), MIN_BYTES)
-    kept: JsonObject = {}
-    left = room - 2  # the braces
-    for index, (key, item) in enumerate(members.items()):
-        here = f"{path}/{_pointer(key)}"
-        size, inner = sizes[key], list[str]()
-        if key in flexible and size > share:
-            item = _fit(item, share, here, inner)
-        elif size > room:
-            item, inner = marker(size), [here]
-        cost = names[key] + (encoded_size(item) if inner else size) + (1 if kept else 0)
-        if cost > left:
-            paths += [f"{path}/{_pointer(name)}" for name in list(members)[index:]]
-            return kept
-        paths += inner
-        kept[key] = item
-        left -= cost
-    return kept
+    def _object(self, members: JsonObject, room: int, path: str, paths: list[str]) -> JsonObject:
+        sizes = {key: encoded_size(item) for key, item in members.items()}
+        names = {key: encoded_size(key) + 1 for key in members}
+        flexible = {key for key, item in members.items() if _is_flexible(item, room)}
+        fixed = 2 + sum(names.values()) + len(members) - 1
+        for key in members:
+            if key not in flexible:
+                fixed += sizes[key] if sizes[key] <= room else encoded_size(marker(sizes[key]))
+        fair = _fair_share([sizes[key] for key in flexible], room - fixed)
+        # Many small shares would leave a shred of each; the first ones in readable length serve better.
+        share = max(fair, min(MIN_SHARE_BYTES, room - fixed), MIN_BYTES)
+        kept: JsonObject = {}
+        left = room - 2  # the braces
+        for index, (key, item) in enumerate(members.items()):
+            here = f"{path}/{_pointer(key)}"
+            size, inner = sizes[key], list[str]()
+            if key in flexible and size > share:
+                item = self.fit(item, share, here, inner)
+            elif size > room:
+                item, inner = marker(size), [here]
+            cost = names[key] + (encoded_size(item) if inner else size) + (1 if kept else 0)
+            if cost > left:
+                paths += [f"{path}/{_pointer(name)}" for name in list(members)[index:]]
+                return kept
+            paths += inner
+            kept[key] = item
+            left -= cost
+        return kept
 
 
 def _is_flexible(item: JsonValue, room: int) -> bool:

@@ -1,4 +1,4 @@
-"""Shortens a text to a number of encoded bytes: its head, a note of how much is shown, its tail.
+"""Shortens a text to a number of encoded bytes: its head, a note of what is left out and where it is kept, its tail.
 
 It cuts between characters as a reader counts them (no half emoji, no accent without its letter), and it measures what the
 text costs inside JSON, escapes included.
@@ -21,32 +21,35 @@ _SKIN_TONES: Final = ("\U0001f3fb", "\U0001f3ff")
 _TAGS: Final = ("\U000e0020", "\U000e007f")
 
 
-def excerpt(text: str, max_bytes: int) -> str | None:
+def excerpt(text: str, max_bytes: int, *, kept_as: str | None = None) -> str | None:
     """Return head and tail of `text` with a note between, in at most `max_bytes` bytes once encoded as a JSON string.
 
-    The head takes at most 60 % of the bytes and the tail at most 20 %. `None` when the limit has no room for the note and a
-    few characters; the caller has already seen that the whole text does not fit.
+    The head takes at most 60 % of the bytes and the tail at most 20 %. The note counts in bytes of UTF-8. `None` when the limit
+    has no room for the note and a few characters; the caller has already seen that the whole text does not fit.
 
     Args:
         text: without lone surrogates.
         max_bytes: the limit of the encoded text, its quotes included.
+        kept_as: id of the artifact that keeps the whole; the note names it where there is room.
 
     Source: B1, ADR 0014.
     """
-    total = len(text)
-    # Written with the largest count it can hold: the real note is never longer.
-    free = max_bytes - _QUOTES - _encoded(_note(total, total))
+    total = len(text.encode())
+    # Written with the largest counts it can hold: the real note is never longer.
+    free = max_bytes - _QUOTES - _encoded(_note(total, total, kept_as))
     if free < _MIN_SHOWN_BYTES:
-        return None
+        return None if kept_as is None else excerpt(text, max_bytes)
     head_bytes = min(max_bytes * HEAD_PERCENT // 100, free * HEAD_PERCENT // (HEAD_PERCENT + TAIL_PERCENT))
     tail_bytes = min(max_bytes * TAIL_PERCENT // 100, free - head_bytes)
-    head = _head_length(text, head_bytes)
-    tail = _tail_start(text, tail_bytes, head)
-    return text[:head] + _note(head + total - tail, total) + text[tail:]
+    head = text[: _head_length(text, head_bytes)]
+    tail = text[_tail_start(text, tail_bytes, len(head)) :]
+    left_out = total - len(head.encode()) - len(tail.encode())
+    return head + _note(left_out, total, kept_as) + tail
 
 
-def _note(shown: int, total: int) -> str:
-    return f"\n[... {shown} of {total} characters shown ...]\n"
+def _note(left_out: int, total: int, kept_as: str | None) -> str:
+    where = "" if kept_as is None else f", kept as artifact {kept_as}"
+    return f"\n[... {left_out} of {total} bytes left out{where} ...]\n"
 
 
 def _head_length(text: str, budget: int) -> int:

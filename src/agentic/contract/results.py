@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
+from agentic.contract.trust import Trust
 from agentic.contract.values import Value
 
 
@@ -86,6 +87,8 @@ class ToolResultMeta(Value):
     count: int | None = None
     truncated: bool = False
     untrusted: bool = False
+    trust: Trust | None = None
+    """Label of the answer's text (ADR 0012); ``None`` in answers stored before there was one: the tool's own label counts."""
     usage_id: UUID | None = None
     artifact_id: UUID | None = None
     """Where what was left out is kept whole (B1)."""

@@ -106,14 +106,14 @@ def test_two_long_texts_of_one_object_share_the_room_and_keep_the_small_members(
     assert isinstance(result.value, dict)
     assert list(result.value) == ["subject", "body", "html", "labels"]
     assert result.value["labels"] == ["a"]
-    assert "characters shown" in str(result.value["body"])
-    assert "characters shown" in str(result.value["html"])
+    assert "bytes left out" in str(result.value["body"])
+    assert "bytes left out" in str(result.value["html"])
     assert result.dropped == ("/body", "/html")
     assert encoded_size(result.value) > LIMIT * 3 // 4
 
 
 @pytest.mark.guarantee("B1")
-def test_a_long_text_keeps_its_head_and_tail_around_a_note_of_what_is_shown() -> None:
+def test_a_long_text_keeps_its_head_and_tail_around_a_note_of_what_is_left_out() -> None:
     text = "".join(f"line {number}\n" for number in range(100_000))
     shown = bound(text, LIMIT).value
     assert isinstance(shown, str)
@@ -124,16 +124,26 @@ def test_a_long_text_keeps_its_head_and_tail_around_a_note_of_what_is_shown() ->
     )
     assert text.startswith(head)
     assert text.endswith(tail)
-    assert note == f"{len(head) + len(tail)} of {len(text)} characters shown"
+    assert note == f"{len(text) - len(head) - len(tail)} of {len(text)} bytes left out"
     assert 0.55 * LIMIT < encoded_size(head) <= 0.6 * LIMIT + 2
     assert 0.15 * LIMIT < encoded_size(tail) <= 0.2 * LIMIT + 2
+
+
+@pytest.mark.guarantee("B1")
+def test_the_note_counts_bytes_and_names_the_artifact_where_there_is_room() -> None:
+    text = "é" * 40_000
+    shown = str(bound([text], 1_000, kept_as="0b0e").value)
+    left_out = 80_000 - 2 * shown.count("é")
+    assert f"[... {left_out} of 80000 bytes left out, kept as artifact 0b0e ...]" in shown
+    narrow = str(bound(text, 80, kept_as="artifact-of-a-very-long-name" * 2).value)
+    assert "of 80000 bytes left out ..." in narrow
 
 
 @pytest.mark.guarantee("B1")
 def test_twelve_megabytes_of_text_come_back_bounded() -> None:
     result = bound("x" * 12_000_000, LIMIT)
     assert encoded_size(result.value) <= LIMIT
-    assert f"of {12_000_000} characters shown" in str(result.value)
+    assert f"of {12_000_000} bytes left out" in str(result.value)
 
 
 @pytest.mark.guarantee("B1")

@@ -17,8 +17,10 @@ from agentic.contract.results import ToolResult
 from agentic.contract.trust import Trust
 from agentic.runtime.agent.aborts import SegmentAbort, SegmentStop
 from agentic.runtime.agent.definition import AgentDefinition
+from agentic.runtime.agent.money import before_request
 from agentic.runtime.agent.ports import Answer, ModelAttempt, ProposedCall, RunMessage
 from agentic.runtime.agent.repeats import Repeats
+from agentic.runtime.agent.stops import record_stop
 from agentic.services.runs.models import Append, Counters, Lease, Proposal
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.calls import ToolCall, ToolInvocation
@@ -145,6 +147,9 @@ class SegmentHooks:
             raise segment.stop.record(
                 "cancelled" if error.status == "cancelled" else "ceiling", error.code, error
             ) from error
+        stopped = record_stop(segment.stop, call.tool, result)
+        if stopped is not None:
+            raise stopped
         segment.repeats.answered(call, result, segment.trail.evidence.pop(call.model_call_id, None))
         return answer_of(segment.inv, call, result)
 
@@ -173,6 +178,9 @@ class SegmentHooks:
         ceilings = segment.ceilings
         if counters.cancelled:
             raise segment.stop.record("cancelled", "cancelled")
+        spent = before_request(counters)
+        if spent is not None:
+            raise segment.stop.record("failed" if spent.status == "failed" else "ceiling", spent.code, spent)
         if ceilings.max_model_requests is not None and counters.model_requests > ceilings.max_model_requests:
             raise segment.stop.record("ceiling", "limit_reached")
         if ceilings.max_run_duration_s is not None and counters.active_ms > ceilings.max_run_duration_s * 1000:
@@ -200,10 +208,11 @@ def answer_of(inv: ToolInvocation, call: ProposedCall, result: ToolResult) -> An
     """What the model reads for a result, and how far it may be trusted."""
     frozen = inv.tools.get(call.tool)
     trust = frozen.spec.output_trust if frozen is not None and result.ok else Trust.INTERNAL
-    if result.meta.untrusted or (
-        result.error is not None and result.error.said is not None and result.error.said.by == "remote"
-    ):
+    said = result.error.said if result.error is not None else None
+    if result.meta.untrusted or (said is not None and said.by == "remote"):
         trust = Trust.EXTERNAL
+    if result.meta.trust is not None and (result.ok or (said is not None and said.by == "domain")):
+        trust = trust.lowered_by(result.meta.trust)
     return Answer(text=model_text(call.tool, result), trust=trust)
 
 

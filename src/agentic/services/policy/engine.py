@@ -132,6 +132,7 @@ class Asking:
             "risk": str(question.risk),
             "args": dict(question.arguments),
             "origin_trust": str(question.context_trust),
+            "argument_trust": str(question.argument_trust),
             "environment": question.environment,
             "principal.user_id": str(question.context.principal.user_id or ""),
             "now": question.now,

@@ -37,6 +37,7 @@ _NAMES: Final[Mapping[str, cel.Type]] = {
     "risk": cel.Type.STRING,
     "args": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
     "origin_trust": cel.Type.STRING,
+    "argument_trust": cel.Type.STRING,
     "environment": cel.Type.STRING,
     "principal.user_id": cel.Type.STRING,
     "now": cel.Type.TIMESTAMP,

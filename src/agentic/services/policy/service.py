@@ -139,6 +139,7 @@ class PolicyService:
         user_id: UUID | None = None,
         facts: Mapping[str, Any] | None = None,
         context_trust: Trust = Trust.USER,
+        argument_trust: Trust = Trust.EXTERNAL,
         environment: Literal["live", "frozen"] = "live",
         run_kind: str = "agent",
         now: datetime | None = None,
@@ -149,6 +150,7 @@ class PolicyService:
             arguments_text: the arguments as a model would write them.
             facts: values to take in place of asking their resolvers.
             context_trust: what the run would have read.
+            argument_trust: who the arguments would come from; a model's are external.
 
         Raises:
             NotFound: no live tool has this name.
@@ -174,6 +176,7 @@ class PolicyService:
             now=now or self._clock.now(),
             run_kind=run_kind,
             rules_version=RulesVersion(),
+            argument_trust=argument_trust,
             context=self._context(organization_id, user_id, tool),
             model=model,
         )

@@ -57,6 +57,21 @@ class Attempt:
     stale: "Stale | None" = None
     """A dead worker's claim under which the effect may have happened."""
     attributes: dict[str, Any] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    """Exact secret values this call has used so far; its rows hold none of them (B2)."""
+    effect_sent: bool = False
+    """This worker marked the claim: bytes may have left since it was taken."""
+    ended: ToolResult | None = None
+    """What its row was closed with, when the handler's own error goes up to the run in place of an answer."""
+
+    @property
+    def effect_may_have_left(self) -> bool:
+        """Whether the claim's watermark is set, as far as this process knows."""
+        return self.effect_sent or (self.claim is not None and self.claim.effect_sent_at is not None)
+
+    def used(self, secrets: tuple[str, ...]) -> None:
+        """Remember what a handler, a preview or a probe of this call used."""
+        self.secrets = tuple(dict.fromkeys((*self.secrets, *secrets)))
 
     def decision_record(self) -> DecisionRecord | None:
         """The policy decision of this call, if it got that far."""

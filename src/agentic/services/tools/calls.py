@@ -51,9 +51,17 @@ class ToolCall:
     step_path: str = "agent"
     origin: CallOrigin = "model"
     argument_trust: Trust = Trust.EXTERNAL
+    """The caller's label of the arguments; of a model's own arguments it counts for nothing."""
     wire_call_id: str | None = None
     """The provider's id of the call; for the tree alone, never part of a key."""
     proposal_id: UUID | None = None
     """The stored proposal this call executes; ``None`` for a call made in the loop."""
+    parallel_group: str | None = None
+    """Shared by the calls that ran side by side; for the tree and telemetry alone."""
     fault: str | None = None
     """Why the proposal cannot run (cut off, unreadable); such a call is answered and recorded, nothing runs."""
+
+    @property
+    def label(self) -> Trust:
+        """How far the arguments may be believed: a model's are external, whatever it was told (ADR 0012)."""
+        return Trust.EXTERNAL if self.origin == "model" else self.argument_trust

@@ -11,6 +11,8 @@ from uuid import UUID
 from agentic.contract.clock import Clock
 from agentic.contract.json_types import JsonValue
 from agentic.contract.principal import Principal
+from agentic.contract.trust import Trust
+from agentic.services.tools.artifacts import Saved
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +52,10 @@ class CallContext:
     usage: list[ReportedUsage] = field(default_factory=list)
     evidence: str | None = None
     """Digest of what this call observed; see ``observed``."""
+    output_trust: Trust = Trust.PLATFORM
+    """The lowest label the handler gave its answer; see ``lower_trust``."""
+    saved: Saved = field(default_factory=Saved)
+    """What ``save_artifact`` took in this attempt."""
 
     @property
     def organization_id(self) -> UUID:
@@ -66,6 +72,32 @@ class CallContext:
     ) -> None:
         """Say what this call cost; billed once with the call's answer, however often it was attempted (M1)."""
         self.usage.append(ReportedUsage(quantity=Decimal(quantity), unit=unit, cost=cost, provider=provider))
+
+    def lower_trust(self, trust: Trust) -> None:
+        """Say that this answer holds text of less trust than the tool declares, such as a page somebody outside wrote.
+
+        The answer gets the lowest of the tool's label and every label given here, and so do the run and what is kept of the
+        answer (ADR 0012). Nothing raises it again.
+        """
+        self.output_trust = self.output_trust.lowered_by(trust)
+
+    def save_artifact(self, body: bytes, media_type: str) -> UUID:
+        """Keep bytes beside the answer for people, such as a report a call made; no model can read them back (B1).
+
+        They are stored with the call's answer, without the secrets of the call and under the answer's trust. A call that is
+        refused, fails or is made again leaves nothing.
+
+        Args:
+            body: at most 8 MiB; a call saves at most 16.
+            media_type: lower case and without parameters, such as ``text/csv``.
+
+        Returns:
+            The artifact's id, which the answer may name.
+
+        Raises:
+            ValueError: too large, too many, or not a media type.
+        """
+        return self.saved.add(body, media_type)
 
     def observed(self, what: JsonValue) -> None:
         """Say what this call saw, so that looking again at something that changed is no loop (ADR 0028).

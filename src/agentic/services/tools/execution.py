@@ -18,14 +18,16 @@ from agentic.contract.errors import ClaimInFlight, ClaimLost, GiveUp, ProgramFau
 from agentic.contract.faults import where
 from agentic.contract.plain import clean_text
 from agentic.contract.results import ErrorCode, Said, ToolResult
+from agentic.services.tools.artifacts import ArtifactKeeper, InTheRow
 from agentic.services.tools.attempt import Attempt, Claimed, Decided, Prepared
-from agentic.services.tools.boundary import bounded
+from agentic.services.tools.boundary import Facts, bounded
 from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.context import CallContext, ReportedUsage
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Ending, HandlerEnd, ending
 from agentic.services.tools.handlers.errors import DefiniteRefusal
 from agentic.services.tools.keys import usage_id, vendor_key
+from agentic.services.tools.models import MAX_OUTPUT_BYTES
 from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import CallEnd, CallLedger, Claim, Probe
 from agentic.services.tools.records import ArtifactRecord, UsageRecord
@@ -51,9 +53,18 @@ class HandlerAnswer:
 class Execution:
     """Performs what the table says."""
 
-    def __init__(self, *, ledger: CallLedger, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        ledger: CallLedger,
+        clock: Clock,
+        artifacts: ArtifactKeeper | None = None,
+        max_output_bytes: int = MAX_OUTPUT_BYTES,
+    ) -> None:
         self._ledger = ledger
         self._clock = clock
+        self._artifacts = artifacts or InTheRow()
+        self._max_output_bytes = max_output_bytes
 
     async def read(self, decided: Decided) -> ToolResult:
         """Run a read: no claim, its span goes with the segment.
@@ -64,17 +75,18 @@ class Execution:
         at = decided.call.at
         ctx = self.read_context(decided.call)
         answer = await self._handle(decided.tool, decided.model, ctx)
-        result, artifact = await _result(decided.call, decided.tool, ctx, answer)
+        at.used(ctx.secrets)
+        result, artifacts = await self._result(decided.call, decided.tool, ctx, answer)
         trail = at.inv.trail
         trail.tool_calls += 1
         trail.usage.extend(_usage(at, item, id=uuid4()) for item in ctx.usage)
         trail.decisions.append(at.record_of(decided.decision))
         _observed(at, ctx, result)
-        if artifact is not None:
-            trail.artifacts.append(artifact)
+        trail.artifacts.extend(await self._kept(at, artifacts))
         raised = answer.error if answer.end is HandlerEnd.RAISED else None
         trail.spans.append(closed_span(at, result, now=self._clock.now(), raised=raised))
         if raised is not None:
+            at.ended = result
             raise raised
         return result
 
@@ -95,6 +107,7 @@ class Execution:
         while True:
             ctx = self._effect_context(claimed, watermark)
             answer = await self._handle(claimed.tool, claimed.model, ctx)
+            call.at.used(ctx.secrets)
             what = ending(
                 answer.end,
                 call.spec.idempotency,
@@ -109,7 +122,7 @@ class Execution:
                 case Ending.RELEASE:
                     return await self._release(claimed, ctx, answer)
                 case Ending.RELEASE_AND_RAISE:
-                    await self._release(claimed, ctx, answer)
+                    call.at.ended = await self._release(claimed, ctx, answer)
                     raise answer.error or TimeoutError(f"{call.spec.name} did not answer in time")
                 case Ending.REPEAT:
                     repeats += 1
@@ -140,6 +153,7 @@ class Execution:
             ctx = self._effect_context(claimed, _Watermark(set_=True))
             ctx.deadline = self._clock.monotonic() + PROBE_TIMEOUT_S
             probed = await _probe(claimed.tool.probe, claimed.model, ctx)
+            claimed.call.at.used(ctx.secrets)
             if probed is not None and probed.value is not None:
                 return await self._complete(claimed, ctx, probed)
             if probed is not None:
@@ -170,7 +184,7 @@ class Execution:
                 return
             if not await self._ledger.mark_effect_sent(claim):
                 raise ClaimLost(f"{claim.tool}: a later worker owns this call; nothing was sent")
-            watermark.set_ = True
+            watermark.set_ = claimed.call.at.effect_sent = True
 
         return self._context(
             claimed.call, key=vendor_key(claim), attempt=claim.attempt, before_first_byte=before_first_byte
@@ -189,6 +203,7 @@ class Execution:
             deadline=call.at.deadline,
             clock=self._clock,
             before_first_byte=before_first_byte,
+            secrets=call.at.secrets,
         )
 
     async def _handle(self, tool: Tool, model: BaseModel, ctx: CallContext) -> HandlerAnswer:
@@ -216,15 +231,41 @@ class Execution:
             _log.warning("%s raised %s", ctx.tool, where(error))
             return HandlerAnswer(end=HandlerEnd.RAISED, error=error)
 
+    async def _result(
+        self, call: Prepared, tool: Tool | None, ctx: CallContext, answer: HandlerAnswer
+    ) -> tuple[ToolResult, list[ArtifactRecord]]:
+        """What the call answers, and what is to be kept beside it."""
+        if answer.end is not HandlerEnd.RETURNED:
+            result = _refused(call, tool, ctx, answer)
+            # what a handler's refusal quotes is of the tool's label, or the lower one the handler gave (ADR 0012)
+            trust = call.spec.output_trust.lowered_by(ctx.output_trust)
+            return result.model_copy(update={"meta": result.meta.model_copy(update={"trust": trust})}), []
+        facts = Facts(
+            span_id=call.at.span_id,
+            secrets=ctx.secrets,
+            trust=ctx.output_trust,
+            max_output_bytes=self._max_output_bytes,
+        )
+        result, whole = await bounded(call.spec, answer.value, facts)
+        trust = result.meta.trust or call.spec.output_trust
+        saved = ctx.saved.records(span_id=call.at.span_id, trust=trust, secrets=ctx.secrets)
+        return result, [*([whole] if whole is not None else []), *saved]
+
+    async def _kept(self, at: Attempt, records: Sequence[ArtifactRecord]) -> list[ArtifactRecord]:
+        """Bring the bytes to their place before the commit that names them; a process that dies in between leaves bytes unnamed."""
+        organization_id, run_id = at.inv.organization_id, at.inv.run_id
+        return [await self._artifacts.keep(each, organization_id=organization_id, run_id=run_id) for each in records]
+
     async def _complete(self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer) -> ToolResult:
-        result, artifact = await _result(claimed.call, claimed.tool, ctx, answer)
+        result, artifacts = await self._result(claimed.call, claimed.tool, ctx, answer)
+        artifacts = await self._kept(claimed.call.at, artifacts)
         usage = [_usage(claimed.call.at, item, id=usage_id(claimed.claim, n)) for n, item in enumerate(ctx.usage)]
-        await self._store(claimed, self._ledger.complete, result, usage=usage, artifact=artifact)
+        await self._store(claimed, self._ledger.complete, result, usage=usage, artifacts=artifacts)
         _observed(claimed.call.at, ctx, result)
         return result
 
     async def _release(self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer) -> ToolResult:
-        result, _ = await _result(claimed.call, claimed.tool, ctx, answer)
+        result, _ = await self._result(claimed.call, claimed.tool, ctx, answer)
         raised = answer.error if answer.end is HandlerEnd.RAISED else None
         await self._store(claimed, self._ledger.release, result, raised=raised)
         return result
@@ -236,7 +277,7 @@ class Execution:
         result: ToolResult,
         *,
         usage: Sequence[UsageRecord] = (),
-        artifact: ArtifactRecord | None = None,
+        artifacts: Sequence[ArtifactRecord] = (),
         raised: Exception | None = None,
     ) -> None:
         """COMMIT 2. Tried again when the database drops the connection.
@@ -252,7 +293,8 @@ class Execution:
             span=closed_span(at, result, now=self._clock.now(), raised=raised),
             proposal_id=at.call.proposal_id,
             usage=usage,
-            artifact=artifact,
+            artifact_id=result.meta.artifact_id,
+            artifacts=artifacts,
         )
         for left in reversed(range(_STORE_ATTEMPTS)):
             try:
@@ -286,24 +328,23 @@ async def _probe(probe: Probe, model: BaseModel, ctx: CallContext) -> HandlerAns
         return None
 
 
-async def _result(
-    call: Prepared, tool: Tool | None, ctx: CallContext, answer: HandlerAnswer
-) -> tuple[ToolResult, ArtifactRecord | None]:
+def _refused(call: Prepared, tool: Tool | None, ctx: CallContext, answer: HandlerAnswer) -> ToolResult:
+    """The refusal a handler's end other than a return answers with."""
     match answer.end:
-        case HandlerEnd.RETURNED:
-            return await bounded(call.spec, answer.value, span_id=call.at.span_id, secrets=ctx.secrets)
         case HandlerEnd.BUSINESS_REFUSAL:
             code = tool.refusals[type(answer.error)] if tool and answer.error else ErrorCode.INTERNAL_ERROR
-            return refusal(code, said=_said("domain", _words(answer.error), ctx)), None
+            return refusal(code, said=_said("domain", _words(answer.error), ctx))
         case HandlerEnd.DEFINITE_REFUSAL | HandlerEnd.RETRYABLE_REFUSAL:
             if not isinstance(answer.error, DefiniteRefusal):
-                return refusal(ErrorCode.RETRYABLE_UPSTREAM), None
+                return refusal(ErrorCode.RETRYABLE_UPSTREAM)
             words = answer.error.external_text
-            return refusal(answer.error.code, said=_said("remote", words, ctx) if words else None), None
+            return refusal(answer.error.code, said=_said("remote", words, ctx) if words else None)
         case HandlerEnd.TIMED_OUT:
-            return refusal(ErrorCode.TIMEOUT), None
+            return refusal(ErrorCode.TIMEOUT)
         case HandlerEnd.RAISED:
-            return refusal(ErrorCode.INTERNAL_ERROR), None
+            return refusal(ErrorCode.INTERNAL_ERROR)
+        case HandlerEnd.RETURNED:
+            raise ProgramFault(f"{call.spec.name} returned; that is no refusal")
         case _ as never:
             assert_never(never)
 

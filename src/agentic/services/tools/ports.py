@@ -148,7 +148,9 @@ class CallEnd:
     span: SpanRecord
     proposal_id: UUID | None
     usage: Sequence[UsageRecord] = ()
-    artifact: ArtifactRecord | None = None
+    artifact_id: UUID | None = None
+    """Where the whole of the answer is kept."""
+    artifacts: Sequence[ArtifactRecord] = ()
 
 
 class CallLedger(Protocol):
@@ -222,6 +224,8 @@ class PolicyQuestion:
     run_kind: str
     rules_version: RulesVersion
     """As the preflight saw it; a policy that keeps rules reads them again when it differs."""
+    argument_trust: Trust
+    """Who the arguments come from: external when a model made them, else the caller's label (ADR 0012)."""
     context: CallContext
     """What fact resolvers see: the principal, the run, the call's deadline."""
     model: BaseModel

@@ -1,5 +1,6 @@
 """What a call leaves behind: spans, decisions, artifacts, usage. Plain values that a store writes."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,6 +10,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from agentic.contract.trust import Trust
+from agentic.services.tools.call_events import CallEvent
 
 SpanKind = Literal["run", "segment", "llm", "tool", "wait"]
 
@@ -62,14 +64,32 @@ class DecisionRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArtifactRecord:
-    """What was too large to show, kept once (B1)."""
+    """What was too large to show, or what a handler saved; kept once (B1).
+
+    Attributes:
+        body: the bytes; ``None`` when ``place`` holds them, and ``sha256`` and ``size_bytes`` are then given.
+        complete: ``False`` when even the capture stopped at its limit.
+        place: where an object store holds the bytes; ``None`` for the row itself.
+        sha256: in hex, of the bytes as they are kept; computed from ``body`` when empty.
+    """
 
     id: UUID
     span_id: UUID
     trust: Trust
-    body: bytes
+    body: bytes | None
     complete: bool
-    """``False`` when even the capture stopped at its limit."""
+    media_type: str = "application/json"
+    place: str | None = None
+    sha256: str = ""
+    size_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        """Measure the bytes; refuse a record that has none, or two places."""
+        if (self.body is None) is (self.place is None):
+            raise ValueError("an artifact has its bytes either in its body or at a place")
+        if self.body is not None:
+            object.__setattr__(self, "sha256", hashlib.sha256(self.body).hexdigest())
+            object.__setattr__(self, "size_bytes", len(self.body))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +103,8 @@ class UsageRecord:
     quantity: Decimal
     unit: str
     cost: Decimal | None = None
+    price_row: str | None = None
+    """The price it was counted by; ``None`` when whoever was paid named the money."""
     span_id: UUID | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -90,6 +112,8 @@ class UsageRecord:
     reasoning_tokens: int | None = None
     ok: bool = True
     error: str | None = None
+    estimated: bool = False
+    """Counted at the tool's bound, because nobody told what it cost (ADR 0029)."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -100,6 +124,8 @@ class Trail:
     decisions: list[DecisionRecord] = field(default_factory=list)
     artifacts: list[ArtifactRecord] = field(default_factory=list)
     usage: list[UsageRecord] = field(default_factory=list)
+    events: list[CallEvent] = field(default_factory=list)
+    """What was told of calls since the last append, in order; for a store that keeps a run's events."""
     tool_calls: int = 0
     """Calls since the last append that count against the run's ceiling; a replay does not."""
     model_requests: int = 0
@@ -109,10 +135,10 @@ class Trail:
     def take(self) -> "Trail":
         """Hand over what was gathered and start anew."""
         taken = Trail(
-            spans=self.spans, decisions=self.decisions, artifacts=self.artifacts, usage=self.usage,
+            spans=self.spans, decisions=self.decisions, artifacts=self.artifacts, usage=self.usage, events=self.events,
             tool_calls=self.tool_calls, model_requests=self.model_requests,
         )  # fmt: skip
-        self.spans, self.decisions, self.artifacts, self.usage = [], [], [], []
+        self.spans, self.decisions, self.artifacts, self.usage, self.events = [], [], [], [], []
         self.tool_calls = self.model_requests = 0
         return taken
 
@@ -120,5 +146,6 @@ class Trail:
         """Undo a ``take`` whose append did not happen."""
         self.spans[:0], self.decisions[:0] = taken.spans, taken.decisions
         self.artifacts[:0], self.usage[:0] = taken.artifacts, taken.usage
+        self.events[:0] = taken.events
         self.tool_calls += taken.tool_calls
         self.model_requests += taken.model_requests

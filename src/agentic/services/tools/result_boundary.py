@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from agentic.contract.bounds import DROPPED_KEY, Bounded, bound, is_marker
 from agentic.contract.encoding import encode
@@ -17,7 +18,7 @@ from agentic.contract.json_types import JsonArray, JsonValue
 from agentic.contract.plain import free_key, plain
 from agentic.services.tools.redaction import redact, redact_text
 
-__all__ = ["BoundaryLimits", "BoundedResult", "apply_boundary", "redact", "redact_text", "strip_controls"]
+__all__ = ["BoundaryLimits", "BoundedResult", "apply_boundary", "bound_plain", "redact", "redact_text", "strip_controls"]
 
 MAX_OUTPUT_BYTES: Final = 32 * 1024
 MIN_OUTPUT_BYTES: Final = 2
@@ -86,7 +87,12 @@ class BoundedResult:
 
 
 def apply_boundary(
-    value: object, *, spec_limits: BoundaryLimits, secrets: Sequence[str] = (), untrusted: bool
+    value: object,
+    *,
+    spec_limits: BoundaryLimits,
+    secrets: Sequence[str] = (),
+    untrusted: bool,
+    artifact_id: UUID | None = None,
 ) -> BoundedResult:
     """Return what a model may read of `value`. Never raises for anything a handler returned.
 
@@ -95,16 +101,31 @@ def apply_boundary(
         spec_limits: the tool's declared bounds.
         secrets: the exact secret values this call used.
         untrusted: whether the tool answers with text from outside.
+        artifact_id: under which `captured` will be kept, for the notes in shortened texts; `None` when it will not be.
 
     Source: B1, B2, B4, J4, ADR 0014.
     """
-    whole = redact(strip_controls(plain(value)), secrets)
+    return bound_plain(
+        plain(value), spec_limits=spec_limits, secrets=secrets, untrusted=untrusted, artifact_id=artifact_id
+    )
+
+
+def bound_plain(
+    value: JsonValue,
+    *,
+    spec_limits: BoundaryLimits,
+    secrets: Sequence[str] = (),
+    untrusted: bool,
+    artifact_id: UUID | None = None,
+) -> BoundedResult:
+    """`apply_boundary` for data that `plain` returned already."""
+    whole = redact(strip_controls(value), secrets)
     kept = whole
     paths: tuple[str, ...] = ()
     if isinstance(whole, list) and spec_limits.max_results is not None and len(whole) > spec_limits.max_results:
         kept = whole[: spec_limits.max_results]
         paths = (f"/{spec_limits.max_results}-{len(whole) - 1}",)
-    fitted = _bounded_and_named(kept, spec_limits)
+    fitted = _bounded_and_named(kept, spec_limits, None if artifact_id is None else str(artifact_id))
     truncated = bool(paths) or fitted.truncated
     captured = bound(whole, spec_limits.capture_bytes) if truncated else None
     return BoundedResult(
@@ -138,13 +159,13 @@ def strip_controls(value: JsonValue) -> JsonValue:
     return value
 
 
-def _bounded_and_named(value: JsonValue, limits: BoundaryLimits) -> Bounded:
-    first = bound(value, limits.max_output_bytes)
+def _bounded_and_named(value: JsonValue, limits: BoundaryLimits, kept_as: str | None) -> Bounded:
+    first = bound(value, limits.max_output_bytes, kept_as=kept_as)
     if not first.truncated or limits.item_kind is None:
         return first
     named = _name_rows(value, first.value, limits.item_kind)
     # A name adds bytes to each marker, so the size is checked once more by the same rule.
-    second = bound(named, limits.max_output_bytes)
+    second = bound(named, limits.max_output_bytes, kept_as=kept_as)
     return Bounded(value=second.value, truncated=True, dropped=(*first.dropped, *second.dropped))
 
 

@@ -24,6 +24,7 @@ VALUES: dict[str, Any] = {
     "risk": "high",
     "args": {"to": "ada@fjord.example", "n": 3, "l": [1, 2], "none": None},
     "origin_trust": "user",
+    "argument_trust": "external",
     "environment": "live",
     "principal.user_id": "",
     "now": datetime(2026, 1, 5, 9, tzinfo=UTC),
