@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, LiteralString
 from uuid import UUID, uuid4
 
@@ -21,11 +22,14 @@ from agentic.services.runs.models import (
     RunEnd,
     RunMessage,
     RunTree,
+    Spending,
     Started,
+    Unpriced,
 )
 from agentic.services.tools.contracts import read_contract
 from agentic.services.tools.domains import belongs_to_organization
 from agentic.services.tools.models import ToolSpec
+from agentic.storage.artifact_columns import artifact_columns
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb, record, text
 from agentic.storage.queries import load_queries
@@ -133,14 +137,17 @@ class PostgresRunStore:
         params = {"due_at": due_at, "due_in_s": due_in_s, "orderly": orderly, "provider_failures": provider_failures}
         return await self._move("release", lease, append, params)
 
-    async def finish(self, lease: Lease, append: Append, end: RunEnd) -> Moved | None:
+    async def finish(self, lease: Lease, append: Append, end: RunEnd) -> Moved | Unpriced | None:
         params = {
             "state": end.state,
             "answer": text(end.answer),
             "partial_reason": text(end.partial_reason),
             "error_code": end.error_code,
         }
-        return await self._move("finish", lease, append, params)
+        row = (await self._written("finish", lease, append, params, uuid4()))[-1]
+        if row is None or row["unpriced"] is None:
+            return Moved() if row is not None and row["moved"] else None
+        return _unpriced(row)
 
     async def cancel(self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None) -> UUID | None:
         event = uuid4()
@@ -185,12 +192,24 @@ class PostgresRunStore:
         between: Sequence[tuple[LiteralString, Mapping[str, Any]]] = (),
     ) -> Moved | None:
         event = uuid4()
-        last = (self._sql[name], {**_fence(lease), **params, **_event(event)})
-        rows = await self._db.atomic([(self._sql["append"], _append_params(lease, append)), *between, last])
-        moved = rows[-1]
+        moved = (await self._written(name, lease, append, params, event, between=between))[-1]
         if moved is None or not moved["moved"]:
             return None
         return Moved(nudge=event if moved["nudged"] else None, due_at=moved.get("due_at"))
+
+    async def _written(
+        self,
+        name: str,
+        lease: Lease,
+        append: Append,
+        params: Mapping[str, Any],
+        event: UUID,
+        *,
+        between: Sequence[tuple[LiteralString, Mapping[str, Any]]] = (),
+    ) -> list[Any]:
+        """An append and a transition in one transaction; the first row of each statement."""
+        last = (self._sql[name], {**_fence(lease), **params, **_event(event)})
+        return await self._db.atomic([(self._sql["append"], _append_params(lease, append)), *between, last])
 
 
 def _fence(lease: Lease) -> dict[str, Any]:
@@ -259,11 +278,7 @@ def _append_params(lease: Lease, append: Append) -> dict[str, Any]:
         "decisions": jsonb([record(item) for item in trail.decisions]),
         "spans": jsonb([record(item) for item in trail.spans]),
         "usage": jsonb([record(item) for item in trail.usage]),
-        "artifact_ids": [item.id for item in trail.artifacts],
-        "artifact_spans": [item.span_id for item in trail.artifacts],
-        "artifact_trusts": [str(item.trust) for item in trail.artifacts],
-        "artifact_completes": [item.complete for item in trail.artifacts],
-        "artifact_bodies": [item.body for item in trail.artifacts],
+        **artifact_columns(trail.artifacts),
     }
 
 
@@ -287,6 +302,9 @@ def _led(row: Mapping[str, Any], segment_id: UUID) -> LedRun:
         overdue=row["overdue"],
         segment_id=segment_id,
         leased_at=row["leased_at"],
+        tree=_spending(row, "tree", row["max_cost"]),
+        day=_spending(row, "day", row["per_day"]),
+        unpriced=_unpriced(row),
     )
 
 
@@ -309,4 +327,14 @@ def _counters(row: Mapping[str, Any]) -> Counters:
         active_ms=row["active_ms"],
         context_trust=Trust(row["context_trust"]),
         cancelled=row["cancelled"],
+        tree=_spending(row, "tree", row["max_cost"]),
+        unpriced=_unpriced(row),
     )
+
+
+def _spending(row: Mapping[str, Any], whose: str, limit: Decimal | None) -> Spending | None:
+    return None if limit is None else Spending(spent=row[f"{whose}_spent"], held=row[f"{whose}_held"], limit=limit)
+
+
+def _unpriced(row: Mapping[str, Any]) -> Unpriced | None:
+    return None if row["unpriced"] is None else Unpriced(**row["unpriced"])

@@ -24,10 +24,11 @@ from agentic.runtime.agent.checkpoint import Draining, Segment, SegmentHooks
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.drain import drain
 from agentic.runtime.agent.lease import kept
+from agentic.runtime.agent.money import before_segment, unpriced
 from agentic.runtime.agent.ports import AgentLoop, ProposedCall, Turn, TurnCompleted, TurnFailed, TurnPaused
 from agentic.runtime.agent.repeats import Repeats
 from agentic.runtime.agent.timings import Timings, fault_wait_s, provider_wait_s
-from agentic.services.runs.models import Append, LedRun, Moved, Proposal, RunEnd
+from agentic.services.runs.models import Append, LedRun, Moved, Proposal, RunEnd, Unpriced
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.contracts import missing_contract
@@ -102,7 +103,12 @@ class Advance:
             return await self._unopened(led, fault)
         try:
             over = self._over(led)
-            return await self._finish(segment, over) if over is not None else await self._run(segment)
+            if over is not None:
+                return await self._finish(segment, over)
+            spent = before_segment(led)
+            if spent is not None:
+                return await self._finish(segment, _ended(spent), said=str(spent))
+            return await self._run(segment)
         except LeaseLost:
             return Advanced(state="lost")
         except ClaimLost:
@@ -164,7 +170,11 @@ class Advance:
         nothing = Append(format=self._loop.format)
         over = _ended(fault) if isinstance(fault, RunEnded) else self._over(led)
         if over is not None:
-            return await self._moved(await self._store.finish(led.lease, nothing, over), Advanced(state=over.state))
+            ended = await self._store.finish(led.lease, nothing, over)
+            assert not isinstance(
+                ended, Unpriced
+            )  # what cannot be opened never succeeds, and only a success is held back
+            return await self._moved(ended, Advanced(state=over.state))
         _report(fault, led)
         wait_s = fault_wait_s(self._timings, led.attempts_without_progress)
         moved = await self._store.release(led.lease, nothing, due_in_s=wait_s, orderly=False)
@@ -276,9 +286,11 @@ class Advance:
         self._close(
             segment, status, end.error_code or end.state, said=said or (str(fault) if fault is not None else None)
         )
-        return await self._moved(
-            await self._store.finish(segment.lease, segment.take(), end), Advanced(state=end.state)
-        )
+        moved = await self._store.finish(segment.lease, segment.take(), end)
+        if isinstance(moved, Unpriced):
+            refused = unpriced(moved)
+            return await self._finish(segment, _ended(refused), said=str(refused))
+        return await self._moved(moved, Advanced(state=end.state))
 
     async def _aborted(self, segment: Segment, led: LedRun, abort: SegmentAbort) -> Advanced:
         match abort.kind:
@@ -289,7 +301,11 @@ class Advance:
             case "cancelled":
                 return await self._finish(segment, RunEnd(state="cancelled"))
             case "ceiling":
-                return await self._finish(segment, RunEnd(state="succeeded", partial_reason=abort.code))
+                return await self._finish(
+                    segment,
+                    RunEnd(state="succeeded", partial_reason=abort.code),
+                    said=str(abort.cause) if isinstance(abort.cause, RunEnded) else None,
+                )
             case "failed":
                 if abort.code == "read_tool_needs_approval":
                     return await self._finish(segment, RunEnd(state="failed", error_code=abort.code))

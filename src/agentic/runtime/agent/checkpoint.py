@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from agentic.contract.clock import Clock
 from agentic.contract.errors import ApprovalRequired, ClaimLost, LeaseLost, RunEnded
@@ -60,6 +60,11 @@ class Segment:
     def turn(self) -> int:
         """Number of the current turn: how many assistant messages the log holds."""
         return sum(message.role == "assistant" for message in self.log)
+
+    @property
+    def reads_of_turn(self) -> str:
+        """Names the reads of the current turn, which run side by side."""
+        return str(uuid5(self.inv.run_id, f"reads of turn {self.turn}"))
 
     def add(self, messages: Sequence[RunMessage]) -> None:
         """Take messages into the log; those it holds already are left out."""
@@ -138,7 +143,7 @@ class SegmentHooks:
     async def read(self, call: ProposedCall) -> Answer:
         segment = self._segment
         try:
-            result = await self._invoker.invoke(tool_call(call), segment.inv)
+            result = await self._invoker.invoke(tool_call(call, parallel_group=segment.reads_of_turn), segment.inv)
         except ApprovalRequired as error:
             raise segment.stop.record("failed", "read_tool_needs_approval", error) from error
         except (LeaseLost, ClaimLost) as error:
@@ -193,13 +198,14 @@ class SegmentHooks:
             raise segment.stop.record("slice", "slice")
 
 
-def tool_call(call: ProposedCall, *, proposal_id: UUID | None = None) -> ToolCall:
+def tool_call(call: ProposedCall, *, proposal_id: UUID | None = None, parallel_group: str | None = None) -> ToolCall:
     """A proposed call as the invoker takes it."""
     return ToolCall(
         tool=call.tool,
         arguments_text=call.arguments_text,
         wire_call_id=call.model_call_id,
         proposal_id=proposal_id,
+        parallel_group=parallel_group,
         fault=call.fault,
     )
 

@@ -11,6 +11,7 @@ from agentic.contract.approvals import ApprovalRequest
 from agentic.contract.errors import ApprovalRequired
 from agentic.runtime.agent.checkpoint import Draining, Segment, answer_of, tool_call
 from agentic.runtime.agent.ports import AgentLoop
+from agentic.runtime.agent.stops import record_stop
 from agentic.services.runs.models import Proposal
 from agentic.services.tools.invoker import ToolInvoker
 
@@ -28,7 +29,7 @@ async def drain(
     """Run what may run; answers go into the segment's log.
 
     Raises:
-        SegmentAbort: the segment was stopped, or this worker drains.
+        SegmentAbort: the segment was stopped, an answer stops the run, or this worker drains.
         RunEnded, ClaimInFlight, LeaseLost, ClaimLost: as the invoker raises them.
     """
     for place, proposal in enumerate(proposals):
@@ -40,6 +41,9 @@ async def drain(
         except ApprovalRequired as asked:
             later = await _questions(segment, proposals[place + 1 :], invoker)
             return Drained(questions=_once([asked.request, *later]))
+        stopped = record_stop(segment.stop, proposal.call.tool, result)
+        if stopped is not None:
+            raise stopped
         segment.add([loop.tool_message(proposal.call, answer_of(segment.inv, proposal.call, result))])
         segment.answered.append(proposal.id)
         segment.repeats.answered(proposal.call, result, segment.trail.evidence.pop(proposal.call.model_call_id, None))

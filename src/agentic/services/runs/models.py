@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Context, Decimal, Inexact
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
@@ -13,6 +14,8 @@ from agentic.services.tools.records import Trail
 
 MessageRole = Literal["user", "assistant", "tool"]
 CallFault = Literal["cut_off", "unknown_tool"]
+_EXACT = Context(prec=400, traps=[Inexact])
+"""Python's own context rounds at 28 digits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,6 +99,31 @@ class Lease:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Spending:
+    """What was spent and is held against a bound, in dollars."""
+
+    spent: Decimal
+    """The sum of usage lines."""
+    held: Decimal
+    """For calls that have not ended, or whose outcome nobody knows."""
+    limit: Decimal
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left."""
+        return _EXACT.add(self.spent, self.held) >= self.limit
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unpriced:
+    """A model request that reported no cost and that no price covers, in a tree whose money is bounded."""
+
+    provider: str
+    item: str
+    """The model's id."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LedRun:
     """A run whose lease was just taken."""
 
@@ -119,6 +147,12 @@ class LedRun:
     segment_id: UUID
     """The span of this segment, opened with the take."""
     leased_at: datetime
+    tree: Spending | None = None
+    """Of the run's tree, without what the run itself holds; ``None`` when no ceiling bounds its money."""
+    day: Spending | None = None
+    """Of the organization since midnight UTC, without what the run itself holds; ``None`` when it has no limit."""
+    unpriced: Unpriced | None = None
+    """A request of the tree that nobody can count; looked for only where money is bounded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,6 +178,10 @@ class Counters:
     active_ms: int
     context_trust: Trust
     cancelled: bool
+    tree: Spending | None = None
+    """Of the run's tree; ``None`` when no ceiling bounds its money."""
+    unpriced: Unpriced | None = None
+    """Among what this append wrote; looked for only where money is bounded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,6 +18,7 @@ from agentic.services.runs.models import (
     RunMessage,
     RunTree,
     Started,
+    Unpriced,
 )
 from agentic.services.tools.models import ToolSpec
 
@@ -87,8 +88,13 @@ class RunStore(Protocol):
         """
         ...
 
-    async def finish(self, lease: Lease, append: Append, end: RunEnd) -> Moved | None:
-        """Append and end the run."""
+    async def finish(self, lease: Lease, append: Append, end: RunEnd) -> Moved | Unpriced | None:
+        """Append and end the run.
+
+        Returns:
+            ``Unpriced`` when it would succeed, its money is bounded and a model request of its tree cannot be counted: the append is
+            written, the run goes on, and its leader has to end it as failed (D4).
+        """
         ...
 
     async def cancel(self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None) -> UUID | None:

@@ -42,7 +42,8 @@ select id, request_digest from agent.runs where organization_id = %(organization
 
 -- name: take
 -- Takes the lease of a run that is due, and returns what leading it needs. No row: somebody else leads it, or there is nothing to do.
--- The segment of a leader that died is closed as lost.
+-- The segment of a leader that died is closed as lost. Where money is bounded, it says what is spent and what others hold; what the run
+-- itself holds its segment settles before it asks the model.
 with led as (
     update agent.runs r set
         fence = r.fence + 1,
@@ -61,7 +62,11 @@ with led as (
         r.id, r.organization_id, r.user_id, r.lane, r.root_run_id, r.definition_name, r.definition, r.tools, r.ceilings,
         r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.provider_failures, r.active_ms, r.model_requests,
         r.tool_calls, r.has_uncertain, r.partial_reason, r.breakers,
-        r.leased_at, r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue
+        r.leased_at, r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue,
+        least((r.ceilings ->> 'max_cost')::numeric, case when r.root_run_id <> r.id then (
+            select (x.ceilings ->> 'max_cost')::numeric from agent.runs x where x.id = r.root_run_id
+        ) end) as max_cost,
+        (select d.per_day from agent.spending_limits d where d.organization_id = r.organization_id) as per_day
 ), segment as (
     insert into agent.spans (id, organization_id, run_id, kind, name, started_at)
     select %(segment_id)s, organization_id, id, 'segment', 'segment ' || fence, leased_at from led
@@ -69,7 +74,28 @@ with led as (
     update agent.spans s set state = 'closed', status = 'lost', ended_at = clock_timestamp()
     from led where s.run_id = led.id and s.kind = 'segment' and s.state = 'open'
 )
-select * from led
+select led.*,
+    case when max_cost is not null then (
+        select coalesce(sum(u.cost), 0) from agent.ai_usage_log u where u.root_run_id = led.root_run_id
+    ) end as tree_spent,
+    case when max_cost is not null then (
+        select coalesce(sum(h.amount), 0) from agent.usage_reservations h
+        where h.root_run_id = led.root_run_id and h.state = 'held' and h.run_id <> led.id
+    ) end as tree_held,
+    case when max_cost is not null then (
+        select jsonb_build_object('provider', u.provider, 'item', u.item) from agent.ai_usage_log u
+        where u.root_run_id = led.root_run_id and u.kind = 'model' and u.cost is null
+        limit 1
+    ) end as unpriced,
+    case when per_day is not null then (
+        select coalesce(sum(u.cost), 0) from agent.ai_usage_log u
+        where u.organization_id = led.organization_id and u.at >= (select date_trunc('day', clock_timestamp(), 'UTC'))
+    ) end as day_spent,
+    case when per_day is not null then (
+        select coalesce(sum(h.amount), 0) from agent.usage_reservations h
+        where h.organization_id = led.organization_id and h.state = 'held' and h.run_id <> led.id
+    ) end as day_held
+from led
 
 -- name: contracts
 -- The frozen specs of a run.
@@ -102,7 +128,8 @@ where id = %(run_id)s and organization_id = %(organization_id)s and fence = %(fe
 returning cancel_requested_at is not null as cancelled
 
 -- name: append
--- The checkpoint: messages, proposals, and the records of the segment so far. No row: the lease is not ours.
+-- The checkpoint: messages, proposals, and the records of the segment so far. No row: the lease is not ours. Usage without a cost is
+-- priced here; where money is bounded, the answer says what the tree has spent and holds with it.
 with run as (
     update agent.runs set
         context_trust = least(context_trust, %(trust)s::agent.trust),
@@ -113,7 +140,10 @@ with run as (
       and lease_expires_at > clock_timestamp()
     returning id, organization_id, root_run_id, model_requests, tool_calls, context_trust::text as context_trust,
         cancel_requested_at is not null as cancelled,
-        active_ms + (extract(epoch from clock_timestamp() - leased_at) * 1000)::bigint as active_ms
+        active_ms + (extract(epoch from clock_timestamp() - leased_at) * 1000)::bigint as active_ms,
+        least((ceilings ->> 'max_cost')::numeric, case when root_run_id <> id then (
+            select (x.ceilings ->> 'max_cost')::numeric from agent.runs x where x.id = root_run_id
+        ) end) as max_cost
 ), last as (
     select coalesce(max(seq), 0) as seq from agent.run_messages where run_id = %(run_id)s
 ), messages as (
@@ -159,25 +189,60 @@ with run as (
         attributes = agent.spans.attributes || excluded.attributes, output = excluded.output
 ), usage as (
     insert into agent.ai_usage_log (
-        id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost, input_tokens, output_tokens,
+        id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost, price_row, input_tokens, output_tokens,
         cached_tokens, reasoning_tokens, ok, error
     )
-    select u.id, run.organization_id, run.root_run_id, run.id, u.span_id, u.kind, u.provider, u.item, u.quantity, u.unit, u.cost,
+    select u.id, run.organization_id, run.root_run_id, run.id, u.span_id, u.kind, u.provider, u.item, u.quantity, u.unit,
+        coalesce(u.cost, p.cost), coalesce(u.price_row, case when p.cost is not null then p.price_row end),
         u.input_tokens, u.output_tokens, u.cached_tokens, u.reasoning_tokens, u.ok, u.error
     from run
     cross join jsonb_to_recordset(%(usage)s::jsonb) as u(
-        id uuid, span_id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric, input_tokens bigint,
-        output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint, ok boolean, error text)
+        id uuid, span_id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric, price_row text,
+        input_tokens bigint, output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint, ok boolean, error text)
+    left join lateral (
+        -- a model's tokens by kind, the cached ones among the input; anything else its quantity
+        select case
+            when u.kind <> 'model' then u.quantity * max(x.unit_price)
+            when not u.ok and u.input_tokens + u.output_tokens = 0 then 0
+            when u.input_tokens + u.output_tokens > 0 or max(x.unit_price) = 0 then
+                greatest(u.input_tokens - u.cached_tokens, 0) * max(x.unit_price) filter (where x.unit = 'input_token')
+                + least(u.cached_tokens, u.input_tokens) * coalesce(
+                    max(x.unit_price) filter (where x.unit = 'cached_token'), max(x.unit_price) filter (where x.unit = 'input_token'))
+                + u.output_tokens * max(x.unit_price) filter (where x.unit = 'output_token')
+        end as cost,
+        string_agg(x.id::text, ',' order by x.unit) as price_row
+        from (
+            select distinct on (c.unit) c.id, c.unit, c.unit_price from agent.prices c
+            where (c.organization_id is null or c.organization_id = run.organization_id)
+              and c.provider = u.provider and c.item in (u.item, '*') and c.valid_from <= clock_timestamp()
+              and case when u.kind = 'model' then c.unit in ('input_token', 'cached_token', 'output_token') else c.unit = u.unit end
+            order by c.unit, c.organization_id is null, c.item = '*', c.valid_from desc, c.id desc
+        ) x
+    ) p on u.cost is null
     on conflict (id) do nothing
+    returning kind, provider, item, cost
 ), artifacts as (
-    insert into agent.artifacts (id, organization_id, run_id, span_id, trust, sha256, size_bytes, complete, body)
-    select a.id, run.organization_id, run.id, a.span_id, a.trust, encode(sha256(a.body), 'hex'), length(a.body), a.complete, a.body
+    insert into agent.artifacts (id, organization_id, run_id, span_id, media_type, trust, sha256, size_bytes, complete, place, body)
+    select a.id, run.organization_id, run.id, a.span_id, a.media_type, a.trust, a.sha256, a.size_bytes, a.complete, a.place, a.body
     from run
-    cross join unnest(%(artifact_ids)s::uuid[], %(artifact_spans)s::uuid[], %(artifact_trusts)s::agent.trust[],
-        %(artifact_completes)s::boolean[], %(artifact_bodies)s::bytea[]) as a(id, span_id, trust, complete, body)
+    cross join unnest(%(artifact_ids)s::uuid[], %(artifact_spans)s::uuid[], %(artifact_media_types)s::text[],
+        %(artifact_trusts)s::agent.trust[], %(artifact_hashes)s::text[], %(artifact_sizes)s::bigint[], %(artifact_completes)s::boolean[],
+        %(artifact_places)s::text[], %(artifact_bodies)s::bytea[])
+        as a(id, span_id, media_type, trust, sha256, size_bytes, complete, place, body)
     on conflict (id) do nothing
 )
-select model_requests, tool_calls, context_trust, cancelled, active_ms from run
+select model_requests, tool_calls, context_trust, cancelled, active_ms, max_cost,
+    case when max_cost is not null then
+        (select coalesce(sum(u.cost), 0) from agent.ai_usage_log u where u.root_run_id = run.root_run_id)
+        + (select coalesce(sum(u.cost), 0) from usage u)
+    end as tree_spent,
+    case when max_cost is not null then (
+        select coalesce(sum(h.amount), 0) from agent.usage_reservations h where h.root_run_id = run.root_run_id and h.state = 'held'
+    ) end as tree_held,
+    case when max_cost is not null then (
+        select jsonb_build_object('provider', u.provider, 'item', u.item) from usage u where u.kind = 'model' and u.cost is null limit 1
+    ) end as unpriced
+from run
 
 -- name: clear_waits
 -- First part of parking: what the run waited for before.
@@ -260,14 +325,23 @@ with released as (
 select (select count(*) from released) as moved, (select count(*) from nudge) as nudged, (select due_at from released) as due_at
 
 -- name: finish
--- The terminal state, with why. Open questions of the run go with it.
-with finished as (
+-- The terminal state, with why. Open questions of the run go with it. A run whose money is bounded does not succeed while a model
+-- request of its tree has no price.
+with unpriced as (
+    select u.provider, u.item from agent.runs r
+    join agent.ai_usage_log u on u.root_run_id = r.root_run_id and u.kind = 'model' and u.cost is null
+    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and %(state)s = 'succeeded'
+      and (r.ceilings ->> 'max_cost' is not null or r.root_run_id <> r.id and exists (
+          select from agent.runs x where x.id = r.root_run_id and x.ceilings ->> 'max_cost' is not null
+      ))
+    limit 1
+), finished as (
     update agent.runs r set
         state = %(state)s, finished_at = clock_timestamp(), lease_expires_at = null, due_at = null, answer = %(answer)s,
         partial_reason = coalesce(%(partial_reason)s, r.partial_reason), error_code = %(error_code)s,
         active_ms = r.active_ms + (extract(epoch from clock_timestamp() - r.leased_at) * 1000)::bigint
     where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
-      and r.lease_expires_at > clock_timestamp()
+      and r.lease_expires_at > clock_timestamp() and not exists (select from unpriced)
     returning r.id
 ), stale as (
     update agent.approvals a set
@@ -276,7 +350,8 @@ with finished as (
 ), waits as (
     delete from agent.run_waits w using finished f where w.run_id = f.id
 )
-select count(*) as moved, 0 as nudged from finished
+select count(*) as moved, 0 as nudged, (select jsonb_build_object('provider', u.provider, 'item', u.item) from unpriced u) as unpriced
+from finished
 
 -- name: cancel
 -- Asks a run to stop; the next boundary of a call obeys.
