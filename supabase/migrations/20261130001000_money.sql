@@ -22,6 +22,21 @@ create table agent.prices (
 );
 create trigger prices_append_only before update or delete on agent.prices for each row execute function agent.refuse_change();
 
+-- The rows that count now for an organization and an item, for each provider and unit the latest of each kind, as JSON with exact
+-- amounts as text. Which one goes before which is decided where they are used: an own row before everybody's, the exact item before '*'.
+create function agent.prices_of(organization uuid, used text) returns jsonb
+language sql stable set search_path = '' as $$
+    select jsonb_agg(to_jsonb(p) || jsonb_build_object('unit_price', p.unit_price::text))
+    from (
+        select distinct on (x.organization_id, x.provider, x.item, x.unit)
+            x.id, x.organization_id, x.provider, x.item, x.unit, x.unit_price, x.valid_from
+        from agent.prices x
+        where (x.organization_id is null or x.organization_id = organization)
+          and x.item in (used, '*') and x.valid_from <= clock_timestamp()
+        order by x.organization_id, x.provider, x.item, x.unit, x.valid_from desc
+    ) p
+$$;
+
 -- What an organization may spend in one day (UTC); no row means no bound.
 create table agent.spending_limits (
     organization_id uuid not null,
@@ -45,3 +60,5 @@ alter table agent.prices enable row level security;
 alter table agent.spending_limits enable row level security;
 revoke all on agent.prices, agent.spending_limits from public, anon, authenticated;
 grant select, insert, update, delete on agent.prices, agent.spending_limits to service_role;
+revoke all on function agent.prices_of(uuid, text) from public, anon, authenticated;
+grant execute on function agent.prices_of(uuid, text) to service_role;
