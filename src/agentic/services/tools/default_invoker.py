@@ -16,18 +16,20 @@ from pydantic import BaseModel, ValidationError
 from agentic.contract.approvals import ApprovalRequest
 from agentic.contract.canonical import canonical, digest_of
 from agentic.contract.clock import Clock
-from agentic.contract.errors import ApprovalRequired, ClaimInFlight, LeaseLost, NotFound, RunEnded
+from agentic.contract.errors import ApprovalRequired, ClaimInFlight, LeaseLost, NotFound, ProgramFault, RunEnded
 from agentic.contract.json_types import JsonObject
 from agentic.contract.principal import Role
 from agentic.contract.results import ErrorCode, Said, ToolResult
 from agentic.services.tools.arguments import InvalidArguments, parse_arguments
+from agentic.services.tools.artifacts import ArtifactKeeper
 from agentic.services.tools.attempt import Answered, Attempt, Claimed, Decided, Prepared, Refused, Stale
+from agentic.services.tools.call_events import EventSink, log_event
 from agentic.services.tools.calls import ToolCall, ToolInvocation
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Found, VendorWindow, found
 from agentic.services.tools.execution import Execution
 from agentic.services.tools.keys import call_key
-from agentic.services.tools.models import MAX_NAME_LENGTH, ToolSpec, model_tool_name
+from agentic.services.tools.models import MAX_NAME_LENGTH, MAX_OUTPUT_BYTES, ToolSpec, model_tool_name
 from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import (
     CallLedger,
@@ -39,12 +41,15 @@ from agentic.services.tools.ports import (
     Preflight,
 )
 from agentic.services.tools.previewing import preview_line
+from agentic.services.tools.redaction import redact
 from agentic.services.tools.registry import ToolRegistry
 from agentic.services.tools.schema_words import path_words
 from agentic.services.tools.schemas import validator_for
 from agentic.services.tools.targets import executable
-from agentic.services.tools.tracing import closed_span, describe, open_span, tool_span
+from agentic.services.tools.telling import Telling, telling
+from agentic.services.tools.tracing import closed_span, open_span, step_span, untraced
 
+MIN_PLATFORM_OUTPUT_BYTES = 1024
 _CLAIM_ROUNDS = 3
 
 
@@ -54,6 +59,15 @@ class InvokerSettings:
 
     claim_grace_s: float = 30
     """A claim's lease is the call's timeout plus this; never renewed."""
+    max_output_bytes: int = MAX_OUTPUT_BYTES
+    """How much of an answer a model reads at most, 1,024 to 32,768 bytes; a tool's own lower bound wins (B1)."""
+
+    def __post_init__(self) -> None:
+        """Refuse a bound outside its range."""
+        if not MIN_PLATFORM_OUTPUT_BYTES <= self.max_output_bytes <= MAX_OUTPUT_BYTES:
+            raise ProgramFault(
+                f"max_output_bytes is {self.max_output_bytes}; use {MIN_PLATFORM_OUTPUT_BYTES} to {MAX_OUTPUT_BYTES}"
+            )
 
 
 class DefaultToolInvoker:
@@ -67,23 +81,32 @@ class DefaultToolInvoker:
         policy: PolicyPort,
         clock: Clock,
         settings: InvokerSettings | None = None,
+        artifacts: ArtifactKeeper | None = None,
+        events: EventSink = log_event,
     ) -> None:
         self._registry = registry
         self._ledger = ledger
         self._policy = policy
         self._clock = clock
         self._settings = settings or InvokerSettings()
-        self._execution = Execution(ledger=ledger, clock=clock)
+        self._events = events
+        self._execution = Execution(
+            ledger=ledger, clock=clock, artifacts=artifacts, max_output_bytes=self._settings.max_output_bytes
+        )
 
     async def invoke(self, call: ToolCall, inv: ToolInvocation) -> ToolResult:
         """Run one call; see the port."""
         at = self._begin(call, inv)
-        with tool_span(at) as span:
+        with telling(at, clock=self._clock, sink=self._events) as tell:
             try:
                 decided = await self._decide(at)
+                tell.authorized()
                 if decided.call.spec.journaled:
-                    result = await self._execution.effect(await self._claim(decided))
+                    claimed = await self._claim(decided)
+                    tell.started()
+                    result = await self._execution.effect(claimed)
                 else:
+                    tell.started()
                     result = await self._execution.read(decided)
             except Answered as answered:
                 result = self._replayed(at, answered)
@@ -92,7 +115,7 @@ class DefaultToolInvoker:
             except ApprovalRequired:
                 self._paused(at)
                 raise
-            describe(span, at, result)
+            tell.ended(result)
             return result
 
     async def must_ask(self, call: ToolCall, inv: ToolInvocation) -> ApprovalRequest | None:
@@ -102,6 +125,7 @@ class DefaultToolInvoker:
             await self._decide(at)
         except ApprovalRequired as asked:
             self._paused(at)
+            Telling(at, untraced(), clock=self._clock, sink=self._events).proposed()
             return asked.request
         except (Answered, Refused, ClaimInFlight):
             return None  # decided again, live, when its turn comes
@@ -133,7 +157,8 @@ class DefaultToolInvoker:
         if at.call.fault is not None:
             raise Refused(ErrorCode.INVALID_INPUT, detail="The call was cut off before it was whole; propose it again.")
         tool = self._registry.get(spec.name, at.inv.organization_id) if executable(spec) else None
-        at.arguments, body, model = _arguments(at.call.arguments_text, spec, tool)
+        with step_span("tool.validate"):
+            at.arguments, body, model = _arguments(at.call.arguments_text, spec, tool)
         at.digest = digest_of(body)
         return Prepared(
             at=at,
@@ -191,21 +216,24 @@ class DefaultToolInvoker:
 
     async def _ask_policy(self, call: Prepared, pre: Preflight, tool: Tool, model: BaseModel) -> Decision:
         at, spec = call.at, call.spec
-        answer = await self._policy.decide(
-            PolicyQuestion(
-                spec=spec,
-                arguments=call.arguments,
-                granted=pre.granted,
-                member=pre.member,
-                context_trust=pre.context_trust.lowered_by(at.inv.context_trust),
-                environment=at.inv.environment,
-                now=pre.now,
-                run_kind=pre.run_kind,
-                rules_version=pre.rules_version,
-                context=self._execution.read_context(call),
-                model=model,
+        with step_span("policy.evaluate") as span:
+            answer = await self._policy.decide(
+                PolicyQuestion(
+                    spec=spec,
+                    arguments=call.arguments,
+                    granted=pre.granted,
+                    member=pre.member,
+                    context_trust=pre.context_trust.lowered_by(at.inv.context_trust),
+                    environment=at.inv.environment,
+                    now=pre.now,
+                    run_kind=pre.run_kind,
+                    rules_version=pre.rules_version,
+                    argument_trust=at.call.label,
+                    context=self._execution.read_context(call),
+                    model=model,
+                )
             )
-        )
+            span.set_attributes({"policy.effect": answer.effect, "policy.rule": answer.rule_id})
         at.decision = answer
         if answer.effect == "deny":
             raise Refused(ErrorCode.DENIED)
@@ -231,7 +259,7 @@ class DefaultToolInvoker:
                 key=call.key,
                 spec=call.spec,
                 digest=call.digest,
-                arguments_text=call.arguments_text,
+                arguments_text=canonical(redact(call.arguments, at.secrets)).decode(),
                 seen=pre.journal,
                 lease_s=call.spec.timeout_s + self._settings.claim_grace_s,
                 watermark=call.spec.watermark,
@@ -301,14 +329,16 @@ class DefaultToolInvoker:
         pending = pre.approval if pre.approval is not None and pre.approval.status == "pending" else None
         shown = None
         if pending is None:
-            shown = await preview_line(tool, self._execution.read_context(call), model)
+            ctx = self._execution.read_context(call)
+            shown = await preview_line(tool, ctx, model)
+            call.at.used(ctx.secrets)
         return ApprovalRequest(
             organization_id=call.at.inv.organization_id,
             run_id=call.at.inv.run_id,
             tool=call.spec.name,
             contract_hash=call.spec.contract_hash,
             digest=call.digest,
-            arguments_text=call.arguments_text,
+            arguments_text=canonical(redact(call.arguments, call.at.secrets)).decode(),
             shown=shown,
             rule_id=answer.rule_id,
             rule_version=answer.rule_version,

@@ -1,4 +1,4 @@
-"""The span of a call, twice: a row of the run's tree, and an OpenTelemetry span for whoever collects them (docs/architecture.md).
+"""The span of a call, twice: a row of the run's tree, and an OpenTelemetry span for whoever collects them (docs/telemetry.md).
 
 Our row holds redacted, bounded payloads; the OpenTelemetry span holds neither arguments nor results.
 """
@@ -6,46 +6,79 @@ Our row holds redacted, bounded payloads; the OpenTelemetry span holds neither a
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 
 from opentelemetry import trace
 
 from agentic.contract.bounds import bound
 from agentic.contract.encoding import encode
-from agentic.contract.results import ErrorCode, ToolResult
-from agentic.services.tools.attempt import Attempt
+from agentic.contract.results import ToolResult
+from agentic.services.tools.attempt import Attempt, Refused
+from agentic.services.tools.outcomes import OutcomeStatus, outcome_status, reason_code
 from agentic.services.tools.records import SpanRecord, SpanStatus
 from agentic.services.tools.result_boundary import redact
 
 PAYLOAD_BYTES = 4 * 1024
 """What a span keeps of a payload inline."""
+UNKNOWN = "unknown"
+"""Stands outside the database for a tool the run does not have."""
 _tracer = trace.get_tracer("agentic")
 
 
 @contextmanager
-def tool_span(at: Attempt) -> Iterator[trace.Span]:
-    """The OpenTelemetry span around a call. An approval is a pause, not a failure, so raising through it records nothing (D3)."""
+def execute_span(at: Attempt) -> Iterator[trace.Span]:
+    """The OpenTelemetry span around a call. What raises through it is described by its class alone, never by its text (B2)."""
     with _tracer.start_as_current_span("tool.execute", record_exception=False, set_status_on_exception=False) as span:
-        span.set_attribute("tool.name", at.call.tool)
+        if span.is_recording():
+            span.set_attributes(span_attributes(at, None))
         yield span
 
 
-def describe(span: trace.Span, at: Attempt, result: ToolResult) -> None:
-    """Put the outcome of a call on its OpenTelemetry span."""
-    for name, value in span_attributes(at, result).items():
-        span.set_attribute(name, value)
-    if result.error is not None:
-        span.set_status(trace.StatusCode.ERROR, str(result.error.code))
+def untraced() -> trace.Span:
+    """Stands for the span of a call that is only asked about."""
+    return trace.INVALID_SPAN
+
+
+@contextmanager
+def step_span(name: str) -> Iterator[trace.Span]:
+    """A span under a call's, for one step of it; nothing at all when the call's own is not recorded."""
+    if not trace.get_current_span().is_recording():
+        yield trace.INVALID_SPAN
+        return
+    with _tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
+        try:
+            yield span
+        except Exception as error:
+            span.set_status(
+                trace.StatusCode.ERROR, str(error.code) if isinstance(error, Refused) else type(error).__name__
+            )
+            raise
+
+
+def exported_name(at: Attempt) -> str:
+    """The tool's name outside the database: what a model made up is its text, and as many values as it likes."""
+    return at.spec.name if at.spec is not None else UNKNOWN
+
+
+def exported_source(at: Attempt) -> str:
+    """Who brought the tool, as ``ToolSpec.source`` says."""
+    return at.spec.source if at.spec is not None else UNKNOWN
 
 
 def span_attributes(at: Attempt, result: ToolResult | None) -> dict[str, Any]:
-    """Facts of a call that may leave the database."""
-    attributes: dict[str, Any] = {"tool.name": at.call.tool, **at.attributes}
+    """Facts of a call that may leave the database.
+
+    Args:
+        result: the answer; ``None`` while there is none.
+    """
+    attributes: dict[str, Any] = {"tool.name": exported_name(at), **at.attributes}
     if at.spec is not None:
         attributes["tool.source"] = at.spec.source
         attributes["tool.version"] = at.spec.version
         attributes["tool.side_effects"] = str(at.spec.side_effects)
         attributes["tool.idempotency_class"] = str(at.spec.idempotency)
+    if at.call.parallel_group is not None:
+        attributes["tool.parallel_group"] = at.call.parallel_group
     if at.claim is not None:
         attributes["call.attempt"] = at.claim.attempt
         attributes["call.epoch"] = at.claim.epoch
@@ -56,9 +89,10 @@ def span_attributes(at: Attempt, result: ToolResult | None) -> dict[str, Any]:
         attributes["policy.rule"] = at.decision.rule_id
     if result is not None:
         attributes["tool.truncated"] = result.meta.truncated
-        attributes["tool.outcome_status"] = "succeeded" if result.error is None else str(result.error.code)
-        if result.error is not None:
-            attributes["tool.reason_code"] = str(result.error.code)
+        attributes["tool.outcome_status"] = outcome_status(result)
+        code = reason_code(result)
+        if code is not None:
+            attributes["tool.reason_code"] = code
         if result.meta.replayed:
             attributes["replayed"] = True
     return attributes
@@ -73,7 +107,7 @@ def open_span(at: Attempt) -> SpanRecord:
         name=at.call.tool,
         started_at=at.started_at,
         attributes=_row_attributes(at, None),
-        input=_shown(at.arguments),
+        input=_shown(at.arguments, at.secrets),
     )
 
 
@@ -86,13 +120,8 @@ def closed_span(
     raised: Exception | None = None,
 ) -> SpanRecord:
     """The row of a call that ended. ``status`` is derived from the result when not given."""
-    code = None
-    if result is not None and result.error is not None:
-        code = str(result.error.code)
     if status is None:
-        status = SpanStatus.OK if code is None else _status(code)
-    if result is not None and result.meta.unreadable:
-        code = str(ErrorCode.INVALID_OUTPUT)  # performed, so the status is ok; its answer could not be read
+        status = SpanStatus.OK if result is None else _status(outcome_status(result))
     attributes = _row_attributes(at, result)
     if raised is not None:
         attributes["raised"] = type(raised).__name__
@@ -104,15 +133,23 @@ def closed_span(
         started_at=at.started_at,
         ended_at=max(now, at.started_at),
         status=status,
-        code=code,
+        code=reason_code(result) if result is not None else None,
         attributes=attributes,
-        input=_shown(at.arguments),
-        output=_shown(result.data) if result is not None and result.ok else None,
+        input=_shown(at.arguments, at.secrets),
+        output=_shown(result.data, at.secrets) if result is not None and result.ok else None,
     )
 
 
-def _status(code: str) -> SpanStatus:
-    return SpanStatus.UNKNOWN if code == ErrorCode.OUTCOME_UNKNOWN else SpanStatus.ERROR
+def _status(status: OutcomeStatus) -> SpanStatus:
+    match status:
+        case "succeeded":
+            return SpanStatus.OK
+        case "failed" | "denied" | "unavailable":
+            return SpanStatus.ERROR
+        case "uncertain":
+            return SpanStatus.UNKNOWN
+        case _ as never:
+            assert_never(never)
 
 
 def _row_attributes(at: Attempt, result: ToolResult | None) -> dict[str, Any]:
@@ -124,7 +161,7 @@ def _row_attributes(at: Attempt, result: ToolResult | None) -> dict[str, Any]:
     return attributes
 
 
-def _shown(value: Any) -> str | None:
+def _shown(value: Any, secrets: tuple[str, ...]) -> str | None:
     if value is None:
         return None
-    return encode(bound(redact(value), PAYLOAD_BYTES).value).decode()
+    return encode(bound(redact(value, secrets), PAYLOAD_BYTES).value).decode()

@@ -1,0 +1,160 @@
+"""Tells of one call while it happens: its OpenTelemetry span, its events, and its numbers at the end (docs/telemetry.md).
+
+Telling never decides and never fails a call: after an effect nothing may raise (J4), so a sink that breaks is logged.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import assert_never
+
+from opentelemetry import trace
+
+from agentic.contract.clock import Clock
+from agentic.contract.encoding import encoded_size
+from agentic.contract.errors import GiveUp, Parked, RetryLater, RunEnded
+from agentic.contract.results import ToolResult
+from agentic.services.tools.attempt import Attempt
+from agentic.services.tools.call_events import CallEvent, CallEventName, EventSink
+from agentic.services.tools.outcomes import OutcomeStatus, outcome_status, reason_code
+from agentic.services.tools.telemetry import count_end
+from agentic.services.tools.tracing import execute_span, exported_name, exported_source, span_attributes
+
+_WIRE_ID = re.compile(r"[A-Za-z0-9_.:|=-]{1,128}")
+_NOT_ENDED = (Parked, RetryLater, GiveUp, RunEnded)
+"""With these the call waits, comes back or belongs to somebody else; no failure (D3)."""
+_log = logging.getLogger(__name__)
+
+
+class Telling:
+    """What is told of one invocation. Each event at most once; exactly one of the four that end a call, if it ends here."""
+
+    def __init__(self, at: Attempt, span: trace.Span, *, clock: Clock, sink: EventSink) -> None:
+        self._at = at
+        self._span = span
+        self._clock = clock
+        self._sink = sink
+        self._began = clock.monotonic()
+        self._ran = False
+
+    def proposed(self) -> None:
+        """The call is here."""
+        self._tell(call_event(CallEventName.PROPOSED, self._at))
+
+    def authorized(self) -> None:
+        """The call may run."""
+        self._tell(call_event(CallEventName.AUTHORIZED, self._at))
+
+    def started(self) -> None:
+        """The handler is next."""
+        self._ran = True
+        self._tell(call_event(CallEventName.STARTED, self._at))
+
+    def ended(self, result: ToolResult) -> None:
+        """The call has its answer: the last event, the span's outcome, the numbers."""
+        event = end_event(self._at, result, duration_s=self._clock.monotonic() - self._began)
+        self._tell(event)
+        count_end(event, ran=self._ran, replayed=result.meta.replayed)
+        self.describe(result)
+        if result.error is not None:
+            self._span.set_status(trace.StatusCode.ERROR, str(result.error.code))
+
+    def left(self, error: Exception) -> None:
+        """The call goes up to the run. A handler's own error ended it; a pause, a live claim, a lost lease did not."""
+        if self._at.ended is not None:
+            self.ended(self._at.ended)
+            return
+        self.describe(None)
+        if not isinstance(error, _NOT_ENDED):
+            self._span.set_status(trace.StatusCode.ERROR, type(error).__name__)  # its text may hold anything
+
+    def describe(self, result: ToolResult | None) -> None:
+        """Put what is known of the call on its span."""
+        if self._span.is_recording():
+            self._span.set_attributes(span_attributes(self._at, result))
+
+    def _tell(self, event: CallEvent) -> None:
+        self._at.inv.trail.events.append(event)
+        if self._span.is_recording():
+            self._span.add_event(
+                event.name, {name: value for name, value in event.fields().items() if value is not None}
+            )
+        try:
+            self._sink(event)
+        except Exception:
+            _log.exception("%s of %s could not be told", event.name, event.tool_name)
+
+
+@contextmanager
+def telling(at: Attempt, *, clock: Clock, sink: EventSink) -> Iterator[Telling]:
+    """The span around a call, and the voice that tells of it."""
+    with execute_span(at) as span:
+        tell = Telling(at, span, clock=clock, sink=sink)
+        tell.proposed()
+        try:
+            yield tell
+        except Exception as error:
+            tell.left(error)
+            raise
+
+
+def call_event(name: CallEventName, at: Attempt) -> CallEvent:
+    """The event of a call that has not ended. Pure."""
+    return CallEvent(
+        name=name,
+        invocation_id=at.claim.span_id if at.claim is not None else at.span_id,
+        run_id=at.inv.run_id,
+        step_path=at.call.step_path,
+        call_id=_wire_id(at),
+        tool_name=exported_name(at),
+        tool_source=exported_source(at),
+        tool_version=at.spec.version if at.spec is not None else None,
+        idempotency_class=str(at.spec.idempotency) if at.spec is not None else None,
+        parallel_group=at.call.parallel_group,
+        effect_sent=at.effect_may_have_left,
+    )
+
+
+def end_event(at: Attempt, result: ToolResult, *, duration_s: float) -> CallEvent:
+    """The event of a call that has its answer. Pure."""
+    status = outcome_status(result)
+    before = call_event(_ends(status), at)
+    return CallEvent(
+        name=before.name,
+        invocation_id=before.invocation_id,
+        run_id=before.run_id,
+        step_path=before.step_path,
+        call_id=before.call_id,
+        tool_name=before.tool_name,
+        tool_source=before.tool_source,
+        tool_version=before.tool_version,
+        idempotency_class=before.idempotency_class,
+        parallel_group=before.parallel_group,
+        effect_sent=before.effect_sent,
+        outcome_status=status,
+        reason_code=reason_code(result),
+        duration_ms=round(max(duration_s, 0) * 1000),
+        output_bytes=encoded_size(result.data) if result.data is not None else 0,
+        truncated=result.meta.truncated,
+    )
+
+
+def _ends(status: OutcomeStatus) -> CallEventName:
+    match status:
+        case "succeeded":
+            return CallEventName.COMPLETED
+        case "denied":
+            return CallEventName.DENIED
+        case "failed" | "unavailable":
+            return CallEventName.FAILED
+        case "uncertain":
+            return CallEventName.UNCERTAIN
+        case _ as never:
+            assert_never(never)
+
+
+def _wire_id(at: Attempt) -> str | None:
+    """The provider's id; one that is no id is text from outside, and stays in the row."""
+    given = at.call.wire_call_id
+    return given if given is not None and _WIRE_ID.fullmatch(given) else None
