@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from agentic.api.ports import ApiPorts
 from agentic.contract.clock import Clock, SystemClock
 from agentic.contract.errors import ProgramFault
+from agentic.functions.ports import FunctionPorts
 from agentic.runtime.agent.advance import Advance
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.publication import check_publication
@@ -15,6 +16,10 @@ from agentic.runtime.agent.runs import Runs
 from agentic.runtime.agent.sweeps import Sweeps
 from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.service import ApprovalService
+from agentic.services.artifacts.keeping import ElsewhereOrInTheRow
+from agentic.services.artifacts.ports import ArtifactBodies
+from agentic.services.artifacts.service import Artifacts
+from agentic.services.capacity.declared import Capacity
 from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import EventBus, Outbox
 from agentic.services.policy import Fact, FactRegistry, PolicyEngine, PolicyService
@@ -25,6 +30,7 @@ from agentic.services.tools.default_invoker import DefaultToolInvoker, InvokerSe
 from agentic.services.tools.ports import PolicyPort
 from agentic.services.tools.registry import ToolRegistry, build_registry
 from agentic.storage.approval_store import PostgresApprovalStore
+from agentic.storage.artifact_store import PostgresArtifactRows, PostgresBodies
 from agentic.storage.call_ledger import PostgresCallLedger
 from agentic.storage.catalogue_store import PostgresCatalogueStore
 from agentic.storage.database import Database
@@ -46,6 +52,7 @@ class App:
         tools: every tool of the deployment; faulty declarations are all named when the app is opened.
         agents: definitions that can be started by name.
         models: factories of model objects by name, beside the ``provider:model`` strings that always work.
+        capacity: how many runs are active at once, and the vendor accounts that have to bear them; ``agentic capacity check`` does the sum.
         facts: what policy rules may ask about calls beyond their arguments; every name in a tool's ``policy_facts`` is one of them.
     """
 
@@ -53,6 +60,7 @@ class App:
     agents: Sequence[AgentDefinition] = ()
     models: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     facts: Sequence[Fact] = ()
+    capacity: Capacity = field(default_factory=Capacity)
 
     def agent(self, name: str) -> AgentDefinition:
         """The definition of this name.
@@ -79,6 +87,7 @@ class Platform:
     approvals: ApprovalService
     approval_store: PostgresApprovalStore
     journal: JournalService
+    artifacts: Artifacts
     policy: PolicyService
     catalogue: PostgresCatalogueStore
     outbox: Outbox
@@ -99,6 +108,7 @@ async def open_platform(
     invoker_settings: InvokerSettings | None = None,
     policy: PolicyPort | None = None,
     environment: Literal["live", "frozen"] = "live",
+    artifact_bodies: ArtifactBodies | None = None,
     max_connections: int = 8,
     stores_on: Callable[[Pool], Database] = Database,
 ) -> AsyncIterator[Platform]:
@@ -106,6 +116,7 @@ async def open_platform(
 
     Args:
         policy: what decides in place of the stored rules over the built-in matrix; for tests.
+        artifact_bodies: an object store for what calls leave; ``None`` keeps the bytes in Postgres.
         max_connections: connections of this process at most.
         stores_on: what the stores reach the pool through; a benchmark counts there.
 
@@ -138,12 +149,16 @@ async def open_platform(
         outbox = Outbox(store=PostgresOutboxStore(database), bus=bus)
         approvals = ApprovalService(store=approval_store, flush=outbox.flush)
         journal = JournalService(PostgresJournalStore(database))
+        artifacts = Artifacts(
+            rows=PostgresArtifactRows(database), in_rows=PostgresBodies(database), elsewhere=artifact_bodies
+        )
         invoker = DefaultToolInvoker(
             registry=registry,
             ledger=PostgresCallLedger(database),
             policy=policy or engine,
             clock=clock,
             settings=invoker_settings,
+            artifacts=ElsewhereOrInTheRow(bodies=artifact_bodies) if artifact_bodies is not None else None,
         )
         try:
             yield Platform(
@@ -163,6 +178,7 @@ async def open_platform(
                 approvals=approvals,
                 approval_store=approval_store,
                 journal=journal,
+                artifacts=artifacts,
                 policy=PolicyService(
                     store=policy_store,
                     tools=[tool.spec for tool in registry],
@@ -182,7 +198,7 @@ async def open_platform(
                     timings=timings,
                     environment=environment,
                 ),
-                sweeper=Sweeps(runs=run_store, approvals=approvals, journal=journal, outbox=outbox),
+                sweeper=Sweeps(runs=run_store, approvals=approvals, journal=journal, outbox=outbox, artifacts=artifacts),
                 loop=loop,
             )
         finally:
@@ -206,7 +222,15 @@ def api_ports(platform: Platform) -> ApiPorts:
         run_store=platform.run_store,
         approvals=platform.approvals,
         journal=platform.journal,
+        artifacts=platform.artifacts,
         agent=platform.app.agent,
         role=platform.approval_store.role,
         health=health,
+    )
+
+
+def function_ports(platform: Platform) -> FunctionPorts:
+    """What the durable functions need of a platform."""
+    return FunctionPorts(
+        leader=platform.leader, sweeper=platform.sweeper, runs_at_once=platform.app.capacity.runs_at_once
     )

@@ -5,3 +5,4 @@ alter table agent.artifacts
     add column place text,
     add constraint artifacts_one_place check ((body is null) = (place is not null)),
     add constraint artifacts_size_not_negative check (size_bytes >= 0);
+create index artifacts_by_age on agent.artifacts (created_at);

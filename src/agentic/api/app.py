@@ -4,6 +4,7 @@ from fastapi import FastAPI
 
 from agentic.api.access import members_only
 from agentic.api.approvals import approval_routes
+from agentic.api.artifacts import artifact_routes
 from agentic.api.auth import Authenticator
 from agentic.api.errors import FaultBarrier, install
 from agentic.api.health import health_routes
@@ -28,6 +29,7 @@ def create_api(ports: ApiPorts, authenticator: Authenticator) -> FastAPI:
     app.include_router(run_routes(ports, access))
     app.include_router(approval_routes(ports, access))
     app.include_router(uncertain_routes(ports, access))
+    app.include_router(artifact_routes(ports, access))
     app.add_middleware(BodyLimit)
     app.add_middleware(FaultBarrier)  # added last, so outermost
     return app

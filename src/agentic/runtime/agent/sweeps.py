@@ -1,10 +1,15 @@
 """The sweeps: what a lost event or a dead worker left is found by reading rows (W1, J5)."""
 
+import logging
+
 from agentic.services.approvals.service import ApprovalService
+from agentic.services.artifacts.ports import BodiesUnavailable
+from agentic.services.artifacts.service import Artifacts
 from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import Outbox
 from agentic.services.runs.ports import RunStore
 
+_log = logging.getLogger(__name__)
 QUIET_S = 30.0
 """A due run that was nudged within this time is left alone."""
 CLAIM_GRACE_S = 60.0
@@ -22,12 +27,14 @@ class Sweeps:
         approvals: ApprovalService,
         journal: JournalService,
         outbox: Outbox,
+        artifacts: Artifacts | None = None,
         quiet_s: float = QUIET_S,
     ) -> None:
         self._runs = runs
         self._approvals = approvals
         self._journal = journal
         self._outbox = outbox
+        self._artifacts = artifacts
         self._quiet_s = quiet_s
 
     async def outbox(self) -> int:
@@ -35,10 +42,20 @@ class Sweeps:
         return await self._outbox.sweep()
 
     async def runs(self) -> int:
-        """Expire approvals, settle stale claims, nudge due runs. Returns how many rows moved."""
+        """Expire approvals, settle stale claims, nudge due runs, remove outlived artifacts. Returns how many rows moved."""
         await self._runs.ensure_partitions()
         expired = await self._approvals.expire(limit=LIMIT)
         settled = await self._journal.sweep(grace_s=CLAIM_GRACE_S, limit=LIMIT)
         nudges = await self._runs.nudge_due(quiet_s=self._quiet_s, limit=LIMIT)
         await self._outbox.flush(nudges)
-        return expired + settled + len(nudges)
+        return expired + settled + len(nudges) + await self._outlived_artifacts()
+
+    async def _outlived_artifacts(self) -> int:
+        """Remove what runs left whose time is over. An object store that is away costs the other sweeps nothing."""
+        if self._artifacts is None:
+            return 0
+        try:
+            return await self._artifacts.sweep(limit=LIMIT)
+        except BodiesUnavailable as error:
+            _log.warning("artifacts whose time is over wait for the next sweep: %s", error)
+            return 0
