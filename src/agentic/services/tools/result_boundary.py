@@ -18,7 +18,15 @@ from agentic.contract.json_types import JsonArray, JsonValue
 from agentic.contract.plain import free_key, plain
 from agentic.services.tools.redaction import redact, redact_text
 
-__all__ = ["BoundaryLimits", "BoundedResult", "apply_boundary", "bound_plain", "redact", "redact_text", "strip_controls"]
+__all__ = [
+    "BoundaryLimits",
+    "BoundedResult",
+    "apply_boundary",
+    "bound_plain",
+    "redact",
+    "redact_text",
+    "strip_controls",
+]
 
 MAX_OUTPUT_BYTES: Final = 32 * 1024
 MIN_OUTPUT_BYTES: Final = 2
