@@ -68,12 +68,20 @@ async def test_a_rate_limit_says_when_to_come_back(dialect: Dialect) -> None:
 
 
 @DIALECTS
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
-async def test_a_refusal_will_not_mend_by_itself(dialect: Dialect, status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, "model_refused"),
+        (401, "model_key_refused"),
+        (403, "model_not_permitted"),
+        (404, "model_not_found"),
+    ],
+)
+async def test_a_refusal_will_not_mend_by_itself(dialect: Dialect, status: int, code: str) -> None:
     with provider([Reply(status=status)], dialect.stream) as endpoint:
         end = await StagedRun(lambda: dialect.model(endpoint.base_url)).turn()
     assert isinstance(end, TurnFailed)
-    assert end.code == "model_refused"
+    assert end.code == code
 
 
 @DIALECTS
@@ -100,7 +108,7 @@ async def test_an_echoed_key_is_taken_out_of_the_error() -> None:
     run = StagedRun(lambda: model)
     end = await run.turn()
     assert isinstance(end, TurnFailed)
-    assert end.code == "model_refused"
+    assert end.code == "model_key_refused"
     assert "abcdefgh" not in end.message
     assert "abcdefgh" not in str(run.hooks.attempts[0].error)
 

@@ -106,13 +106,26 @@ class TurnCompleted:
     """The provider stopped before the answer was whole."""
 
 
+FailureCode = Literal[
+    "model_unavailable",
+    "model_key_refused",
+    "model_not_permitted",
+    "model_not_found",
+    "model_quota_spent",
+    "context_too_long",
+    "model_refused",
+    "model_error",
+]
+"""``model_unavailable`` may be tried again; the others will not mend by themselves (ADR 0024)."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TurnFailed:
     """The provider failed; nothing of the turn is kept beyond what the hooks stored."""
 
-    code: Literal["model_unavailable", "model_refused", "model_error"]
-    """``model_unavailable`` may be tried again; the others will not mend by themselves."""
+    code: FailureCode
     message: str
+    """What to do about it, then what the provider said, redacted."""
     retry_after_s: float | None = None
 
 
@@ -152,6 +165,7 @@ __all__ = [
     "AgentLoop",
     "Answer",
     "CallFault",
+    "FailureCode",
     "MessageRole",
     "ModelAttempt",
     "ProposedCall",

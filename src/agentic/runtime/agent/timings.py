@@ -32,7 +32,10 @@ def provider_wait_s(timings: Timings, failures: int, *, asked_s: float | None) -
 
     Args:
         failures: how often in a row it was down before this time.
-        asked_s: what the provider asked for, if it did.
+        asked_s: what the provider asked for, if it did. A shorter wait than the first of our own is granted once, not again and
+            again.
     """
-    wait_s = asked_s if asked_s is not None else timings.model_retry_s * 2.0 ** min(failures, 30)
+    own_s = timings.model_retry_s * 2.0 ** min(failures, 30)
+    least_s = timings.model_retry_s if failures else 0.0
+    wait_s = own_s if asked_s is None else max(asked_s, least_s)
     return min(wait_s, timings.model_retry_max_s)

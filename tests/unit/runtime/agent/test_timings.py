@@ -12,8 +12,15 @@ def test_the_wait_for_a_provider_that_is_down_doubles_up_to_its_bound() -> None:
     assert waits == [15, 30, 60, 480, 900, 900, 900]
 
 
-@pytest.mark.parametrize(("asked_s", "waits_s"), [(0.0, 0), (3.5, 3.5), (1e12, 900), (float("inf"), 900)])
+@pytest.mark.parametrize(("asked_s", "waits_s"), [(0.0, 0), (3.5, 3.5), (20.0, 20), (1e12, 900), (float("inf"), 900)])
 def test_what_a_provider_asks_for_is_followed_within_the_bound(asked_s: float, waits_s: float) -> None:
+    assert provider_wait_s(TIMINGS, 0, asked_s=asked_s) == waits_s
+
+
+@pytest.mark.parametrize(("asked_s", "waits_s"), [(0.0, 15), (3.5, 15), (20.0, 20), (1e12, 900)])
+def test_a_provider_that_asks_to_be_asked_again_at_once_is_not_asked_without_end(
+    asked_s: float, waits_s: float
+) -> None:
     assert provider_wait_s(TIMINGS, 4, asked_s=asked_s) == waits_s
 
 

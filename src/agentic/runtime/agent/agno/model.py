@@ -5,6 +5,7 @@ the loop may run. The entry points it overrides are not documented by agno; the 
 """
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -16,11 +17,13 @@ from agno.tools.function import Function, FunctionCall
 
 from agentic.contract.trust import Trust
 from agentic.runtime.agent.aborts import SegmentStop
-from agentic.runtime.agent.agno import call_ids, messages
+from agentic.runtime.agent.agno import call_ids, call_shape, messages
 from agentic.runtime.agent.agno.adapter import paused_function
 from agentic.runtime.agent.agno.answer_only import answer_only
 from agentic.runtime.agent.agno.attempts import Attempt
 from agentic.runtime.agent.agno.reads import InlineReads, guarded
+from agentic.runtime.agent.agno.reported import raise_if_error, usage_so_far
+from agentic.runtime.agent.agno.response_items import ResponseItems
 from agentic.runtime.agent.agno.router import Route, RoutedCall, route
 from agentic.runtime.agent.agno.stop_reasons import STOP_KEY, stop_reason
 from agentic.runtime.agent.ports import RunMessage, TurnHooks
@@ -42,6 +45,8 @@ class TurnState:
     reason: str | None = None
     """Why the provider stopped, as far as the answer under way has said."""
     attempt: Attempt | None = None
+    items: ResponseItems = field(default_factory=ResponseItems)
+    """The answer under way, where it comes in items."""
     routed: dict[str, list[RoutedCall]] = field(default_factory=dict)
     """The router's decision, by assistant message id."""
 
@@ -87,11 +92,14 @@ class GovernedModel(Model):
         """One request, streamed answer."""
         kwargs = await self._checkpoint(kwargs)
         attempt = self._begin()
+        said = False
         try:
             async for delta in cast(Any, super()).ainvoke_stream(*args, **kwargs):
                 if delta.response_usage is not None:
                     attempt.usage(delta.response_usage)
+                said = said or bool(delta.content or delta.tool_calls or delta.reasoning_content)
                 yield delta
+            self._require(said=said)
         except BaseException as exc:
             self._failed(attempt, exc)
             raise
@@ -140,8 +148,10 @@ class GovernedModel(Model):
 
     def _parse_provider_response_delta(self, response: Any, *args: Any, **kwargs: Any) -> Any:
         self._note(response)
-        parent = cast(Any, super())
-        return parent._parse_provider_response_delta(response, *args, **kwargs)  # noqa: SLF001 - its override
+        parse = cast(Any, super())._parse_provider_response_delta  # noqa: SLF001 - its override
+        if len(args) == 2 and not kwargs:  # the responses classes: the message and the call in hand
+            return self.turn.items.parse(parse, response, *args)
+        return parse(response, *args, **kwargs)
 
     async def _checkpoint(self, request: dict[str, Any]) -> dict[str, Any]:
         """Hand over what is new, and return the request as it goes out."""
@@ -153,6 +163,7 @@ class GovernedModel(Model):
     def _begin(self) -> Attempt:
         self.turn.failure = self.turn.reason = None
         self.turn.attempt = Attempt(self)
+        self.turn.items = ResponseItems()
         return self.turn.attempt
 
     def _failed(self, attempt: Attempt, error: BaseException) -> None:
@@ -166,15 +177,19 @@ class GovernedModel(Model):
         except Exception as exc:
             raise self.turn.stop.record("failed", "attempt_not_recorded", exc) from exc
 
+    def _require(self, *, said: bool) -> None:
+        """A stream with neither a word nor a reason is a provider that broke off, whatever its status was."""
+        if not said and self.turn.reason is None:
+            raise ModelProviderError("the stream ended before the model said anything", model_name=self.name)
+
     def _note(self, event: Any) -> None:
         self.turn.reason = stop_reason(event) or self.turn.reason
-        kind = getattr(event, "type", None)
-        if kind == "response.incomplete" and self.turn.attempt is not None and event.response.usage is not None:
-            usage = cast(Any, self)._get_metrics(event.response.usage)  # noqa: SLF001 - agno reads it at completion only
-            self.turn.attempt.usage(usage)
-        if kind == "response.failed":  # agno takes it for the end of an empty answer
-            reported = event.response.error
-            raise ModelProviderError(message=getattr(reported, "message", "the response failed"), model_name=self.name)
+        usage = usage_so_far(event)
+        if usage is not None and self.turn.attempt is not None and hasattr(self, "_get_metrics"):
+            # agno reads this event for itself where it wants to; one it cannot read here must not cost the answer
+            with suppress(AttributeError, TypeError, ValueError):
+                self.turn.attempt.usage(self._get_metrics(usage))
+        raise_if_error(event, model_name=self.name)
 
     async def _settle(self, answer: Message, history: list[Message]) -> None:
         """Fix what is stored of an answer and decide its calls; store it first when one of them runs here (J8)."""
@@ -182,6 +197,8 @@ class GovernedModel(Model):
             **(answer.provider_data or {}),
             **({STOP_KEY: self.turn.reason} if self.turn.reason else {}),
         }
+        answer.tool_calls = self.turn.items.in_order(answer.tool_calls or []) or None
+        call_shape.complete(answer)
         call_ids.make_unique(answer, history)
         calls = messages.proposed(answer, self.turn.tools)
         routed = route(calls, self.turn.tools)

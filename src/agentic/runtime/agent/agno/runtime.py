@@ -16,7 +16,7 @@ from agno.tools.function import Function
 from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.agno import messages as log
 from agentic.runtime.agent.agno.adapter import functions
-from agentic.runtime.agent.agno.attempts import failed
+from agentic.runtime.agent.agno.failures import failed
 from agentic.runtime.agent.agno.governed_copy import governed
 from agentic.runtime.agent.agno.model import TurnState
 from agentic.runtime.agent.agno.pool import ModelPool

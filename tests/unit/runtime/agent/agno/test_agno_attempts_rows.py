@@ -1,30 +1,13 @@
-"""What a provider's failure means for the run."""
+"""The row of a request."""
+
+from decimal import Decimal
 
 import pytest
-from agno.exceptions import ContextWindowExceededError, ModelAuthenticationError, ModelProviderError
 
-from agentic.runtime.agent.agno.attempts import Attempt, describe, failed
+from agentic.runtime.agent.agno.attempts import Attempt, describe
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 
 MODEL = ScriptedModel()
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (ModelProviderError("down", 500), "model_unavailable"),
-        (ModelProviderError("down", 529), "model_unavailable"),
-        (ModelProviderError("slow down", 429), "model_unavailable"),
-        (ModelProviderError("timeout", 408), "model_unavailable"),
-        (ModelProviderError("bad request", 400), "model_refused"),
-        (ModelProviderError("gone", 404), "model_refused"),
-        (ContextWindowExceededError("too long", 500), "model_refused"),
-        (ModelAuthenticationError("OPENAI_API_KEY not set"), "model_refused"),
-        (ValueError("a bug"), "model_error"),
-    ],
-)
-def test_a_failure_is_worth_another_try_refused_or_broken(error: Exception, code: str) -> None:
-    assert failed(error, MODEL).code == code
 
 
 def test_the_text_of_a_failure_is_bounded_and_on_one_line() -> None:
@@ -33,8 +16,17 @@ def test_the_text_of_a_failure_is_bounded_and_on_one_line() -> None:
     assert "\n" not in text
 
 
-def test_a_cost_that_is_no_number_is_left_out() -> None:
+@pytest.mark.parametrize("cost", ["unknown", "NaN", "Infinity", -1, {}])
+def test_a_cost_that_is_no_amount_is_left_out(cost: object) -> None:
     attempt = Attempt(MODEL)
-    attempt.usage(type("Reported", (), {"cost": "unknown", "input_tokens": 3})())
+    attempt.usage(type("Reported", (), {"cost": cost, "input_tokens": 3})())
     row = attempt.end()
     assert (row.cost, row.input_tokens, row.ok) == (None, 3, True)
+
+
+def test_usage_that_is_reported_as_it_grows_counts_once() -> None:
+    attempt = Attempt(MODEL)
+    for tokens, cost in ((10, "0.01"), (20, "0.02"), (20, None)):
+        attempt.usage(type("Reported", (), {"cost": cost, "input_tokens": 100, "output_tokens": tokens})())
+    row = attempt.end()
+    assert (row.input_tokens, row.output_tokens, row.cost) == (100, 20, Decimal("0.02"))
