@@ -21,7 +21,7 @@ from agentic.runtime.agent.money import before_request
 from agentic.runtime.agent.ports import Answer, ModelAttempt, ProposedCall, RunMessage
 from agentic.runtime.agent.repeats import Repeats
 from agentic.runtime.agent.stops import record_stop
-from agentic.services.runs.models import Append, Counters, Lease, Proposal
+from agentic.services.runs.models import Append, Counters, Lease, Proposal, Unpriced
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.calls import ToolCall, ToolInvocation
 from agentic.services.tools.invoker import ToolInvoker
@@ -51,6 +51,8 @@ class Segment:
     """The segment's own span, closed by whichever way out is taken."""
     fault: str | None = None
     """Class of the fault that ends the segment."""
+    unpriced: Unpriced | None = None
+    """A request of this segment that nobody can count; found by any append of it."""
 
     @property
     def trail(self) -> Trail:
@@ -176,6 +178,7 @@ class SegmentHooks:
         if counters is None:
             self._segment.put_back(append)
             raise self._segment.stop.record("lease_lost", "lease_lost")
+        self._segment.unpriced = counters.unpriced or self._segment.unpriced
         return counters
 
     def _check(self, counters: Counters) -> None:
@@ -183,7 +186,7 @@ class SegmentHooks:
         ceilings = segment.ceilings
         if counters.cancelled:
             raise segment.stop.record("cancelled", "cancelled")
-        spent = before_request(counters)
+        spent = before_request(counters, segment.unpriced)
         if spent is not None:
             raise segment.stop.record("failed" if spent.status == "failed" else "ceiling", spent.code, spent)
         if ceilings.max_model_requests is not None and counters.model_requests > ceilings.max_model_requests:

@@ -27,10 +27,15 @@ def before_segment(led: LedRun) -> RunEnded | None:
     return None
 
 
-def before_request(counters: Counters) -> RunEnded | None:
-    """Why the model must not be asked again, if money says so."""
-    if counters.unpriced is not None:
-        return unpriced(counters.unpriced)
+def before_request(counters: Counters, uncounted: Unpriced | None) -> RunEnded | None:
+    """Why the model must not be asked again, if money says so.
+
+    Args:
+        counters: after the append of this checkpoint.
+        uncounted: a request that an append of this segment found without a price.
+    """
+    if uncounted is not None:
+        return unpriced(uncounted)
     if counters.tree is not None and counters.tree.exhausted:
         return _exhausted(EXHAUSTED, "the run and its children", counters.tree)
     return None
