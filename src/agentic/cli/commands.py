@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agentic.cli import approvals, db, demo, members, policy, runs, serve, tools, uncertain
+from agentic.cli import approvals, capacity, db, demo, dev, members, policy, runs, serve, tools, uncertain
 from agentic.cli.options import settings_of
 
 DISTRIBUTION = "agentic-platform"
@@ -18,9 +18,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Governs what AI agents do to the world: decides each call, runs it at most once, can say what happened.",
 )
-for group in (db.app, tools.app, members.app, policy.app, runs.app, approvals.app, uncertain.app):
+for group in (db.app, tools.app, members.app, policy.app, runs.app, approvals.app, uncertain.app, capacity.app):
     app.add_typer(group)
+app.command("dev")(dev.dev)
+app.command("worker")(dev.worker)
 app.command("serve")(serve.serve)
+app.command("token")(dev.token)
 app.command("demo")(demo.demo)
 
 

@@ -52,6 +52,20 @@ def uncertain_table(calls: Rows) -> Table:
     )
 
 
+def account_table(accounts: Rows) -> Table:
+    """Vendor accounts: what each lane can ask of them at once, and what they allow."""
+    rows = []
+    for account in accounts:
+        for lane in account["lanes"]:
+            product = f"{lane['runs']} x {lane['calls']} = {lane['product']}"
+            rows.append((account["provider"], lane["lane"], product, "", lane["widest"]))
+        verdict = (
+            "fits" if account["fits"] else "TOO MANY: lower runs_at_once or the width, or raise the account's limit"
+        )
+        rows.append((account["provider"], "all", str(account["calls"]), str(account["limit"]), verdict))
+    return _table(("account", "lane", "calls at once", "limit", "widest run"), rows)
+
+
 def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """The last column takes what room is left; the others are never cut."""
     table = Table(box=None, pad_edge=False, expand=True)

@@ -18,13 +18,12 @@ import uvicorn
 
 from agentic.api.app import create_api
 from agentic.api.auth import JwtAuthenticator
-from agentic.bootstrap import api_ports, open_platform
+from agentic.bootstrap import api_ports, function_ports, open_platform
 from agentic.cli.output import say
 from agentic.contract.errors import ProgramFault
 from agentic.functions.bus import InngestBus
-from agentic.functions.ports import FunctionPorts
 from agentic.functions.serve import SERVE_PATH, all_functions, function_client, mount
-from agentic.local.demo.functions_server import named_server, why_away
+from agentic.local.function_server import named_server, why_away
 from agentic.local.home import Home
 from agentic.local.program import command
 from agentic.local.worker.loading import loaded
@@ -64,7 +63,7 @@ async def _serve(path: str, url: str, authenticator: JwtAuthenticator, listener:
     async with loaded(path) as app, open_platform(app, url, bus=InngestBus(client)) as platform:
         await platform.catalogue.publish(tool.spec for tool in platform.registry)
         api = create_api(api_ports(platform), authenticator)
-        mount(api, client, all_functions(client, FunctionPorts(leader=platform.leader, sweeper=platform.sweeper)))
+        mount(api, client, all_functions(client, function_ports(platform)))
         server = _Server(
             uvicorn.Config(
                 api,

@@ -5,6 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 from agentic.runtime.agent.advance import Advanced
+from agentic.services.capacity.declared import RUNS_AT_ONCE
 
 
 class Leader(Protocol):
@@ -33,3 +34,5 @@ class FunctionPorts:
 
     leader: Leader
     sweeper: Sweeper
+    runs_at_once: int = RUNS_AT_ONCE
+    """Active runs of one organization in one lane."""

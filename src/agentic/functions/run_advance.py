@@ -15,8 +15,6 @@ from agentic.functions.ports import FunctionPorts
 
 _log = logging.getLogger(__name__)
 FUNCTION_ID = "run.advance"
-RUNS_AT_ONCE = 20
-"""Segments of one organization and lane at the same time."""
 
 
 def run_advance(client: inngest.Inngest, ports: FunctionPorts) -> inngest.Function[dict[str, str | None]]:
@@ -29,7 +27,7 @@ def run_advance(client: inngest.Inngest, ports: FunctionPorts) -> inngest.Functi
             inngest.TriggerEvent(event=EventName.RUN_DECIDED),
             inngest.TriggerEvent(event=EventName.RUN_NUDGED),
         ],
-        concurrency=[inngest.Concurrency(limit=RUNS_AT_ONCE, key="event.data.organization_id + event.data.lane")],
+        concurrency=[inngest.Concurrency(limit=ports.runs_at_once, key="event.data.organization_id + event.data.lane")],
         retries=4,
     )
     async def advance(ctx: inngest.Context) -> dict[str, str | None]:

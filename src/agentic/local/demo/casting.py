@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from agentic.local.demo import crm
 from agentic.local.demo.agent import pick_target
-from agentic.local.demo.functions_server import NamedServer, named_server, require_reachable
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.settings import REHEARSAL, Target
+from agentic.local.function_server import NamedServer, named_server, require_reachable
 
 MODEL = "AGENTIC_MODEL"
 

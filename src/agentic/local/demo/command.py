@@ -1,7 +1,6 @@
 """``agentic demo``: what can go wrong is found first, then the stage is set, the story told, and everything stopped again."""
 
 import asyncio
-import os
 import signal
 import sys
 import time
@@ -19,6 +18,7 @@ from agentic.local.demo.settings import REHEARSAL
 from agentic.local.demo.summary import Summary, broken_promise, error_line, summary
 from agentic.local.demo.workers import Workers
 from agentic.local.home import Home
+from agentic.local.loopback import keep_off_proxies
 from agentic.local.program import command
 
 OK, FAILED, CANNOT_ASK, INTERRUPTED = 0, 1, 2, 130
@@ -58,7 +58,7 @@ def demo(options: DemoOptions, show_tree: ShowTree | None = None) -> int:
         Home(options.folder).check()
         casting = cast(options)
         _say_who_plays(casting, screen)
-        _keep_loopback_off_proxies()
+        keep_off_proxies()
         tree, emails, end = asyncio.run(_tell(options, casting, screen, run, elapsed=lambda: time.monotonic() - began))
     except AgenticError as error:
         return _failed(str(error), options, screen, run_id=run.id)
@@ -177,13 +177,6 @@ def _end_in_order_on(number: signal.Signals) -> None:
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-
-
-def _keep_loopback_off_proxies() -> None:
-    """The SDK asks the environment for a proxy, also for addresses of this machine."""
-    for name in ("NO_PROXY", "no_proxy"):
-        listed = os.environ.get(name, "")
-        os.environ[name] = ",".join(part for part in (listed, "127.0.0.1", "localhost") if part)
 
 
 def _say_who_plays(casting: Casting, screen: Screen) -> None:

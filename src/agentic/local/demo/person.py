@@ -1,17 +1,15 @@
 """A person at the API: the requests that anybody with a token would send, over HTTP."""
 
-import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
 import httpx
-import jwt
 
 from agentic.contract.errors import AgenticError
+from agentic.local.tokens import sign
 
-TOKEN_S = 24 * 3600
 TIMEOUT_S = 30.0
 
 
@@ -30,13 +28,7 @@ class Person:
     """
 
     def __init__(self, *, url: str, secret: str, organization_id: UUID, user_id: UUID) -> None:
-        claims = {
-            "sub": str(user_id),
-            "aud": "authenticated",
-            "exp": int(time.time()) + TOKEN_S,
-            "app_metadata": {"organization_id": str(organization_id)},
-        }
-        token = jwt.encode(claims, secret, algorithm="HS256")
+        token = sign(secret, organization_id=organization_id, user_id=user_id)
         self._http = httpx.AsyncClient(
             base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=TIMEOUT_S, trust_env=False
         )

@@ -23,7 +23,6 @@ from agentic.local.demo.app import demo_app
 from agentic.local.demo.casting import Casting
 from agentic.local.demo.database_check import require_room
 from agentic.local.demo.email_tool import RUN_ID
-from agentic.local.demo.functions_server import DEV
 from agentic.local.demo.only_one import only_demo
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.person import Person
@@ -32,6 +31,7 @@ from agentic.local.demo.settings import EMAIL_TIMEOUT_S, VARIABLE, DemoSettings,
 from agentic.local.demo.workers import Workers
 from agentic.local.engine import FunctionEngine
 from agentic.local.engine.server import bind, serving
+from agentic.local.function_server import DEV
 from agentic.local.home import Home
 from agentic.local.providers.mail import MailServer, MailStore
 from agentic.local.worker import WorkerProcess, WorkerSettings

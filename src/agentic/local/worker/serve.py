@@ -11,12 +11,12 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from agentic.bootstrap import open_platform
+from agentic.bootstrap import function_ports, open_platform
 from agentic.contract.errors import AgenticError, ProgramFault
 from agentic.functions.bus import InngestBus
-from agentic.functions.ports import FunctionPorts
 from agentic.functions.serve import SERVE_PATH, all_functions, function_client, mount
 from agentic.local.home import DATABASE_URL
+from agentic.local.loopback import keep_off_proxies
 from agentic.local.worker.loading import loaded
 from agentic.local.worker.settings import WorkerSettings
 from agentic.services.tools.default_invoker import InvokerSettings
@@ -37,13 +37,14 @@ async def serve(path: str, settings: WorkerSettings, *, ready: Callable[[str], N
         ready: told the address of the functions once the function server knows them.
 
     Raises:
-        ProgramFault: the app, the database URL or the settings are at fault.
+        ProgramFault: the app, the database URL, the port or the settings are at fault.
         StorageUnavailable: the database does not answer.
         NotRegistered: the function server does not answer, or refuses the functions.
     """
     database_url = os.environ.get(DATABASE_URL)
     if not database_url:
         raise ProgramFault(f"{DATABASE_URL} is not set; a worker needs the database its runs are in")
+    keep_off_proxies()
     client = function_client(settings.app_id)
     async with (
         loaded(path) as app,
@@ -56,9 +57,9 @@ async def serve(path: str, settings: WorkerSettings, *, ready: Callable[[str], N
         ) as platform,
     ):
         web = FastAPI(openapi_url=None)
-        mount(web, client, all_functions(client, FunctionPorts(leader=platform.leader, sweeper=platform.sweeper)))
+        mount(web, client, all_functions(client, function_ports(platform)))
         server = _server(web, settings)
-        listener = _listener()
+        listener = _listener(settings.port)
 
         def stop() -> None:
             platform.leader.draining.ask()
@@ -98,10 +99,19 @@ def _server(web: FastAPI, settings: WorkerSettings) -> uvicorn.Server:
     )
 
 
-def _listener() -> socket.socket:
+def _listener(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(2048)  # now, so that the registration may come before the server's first turn
+    try:
+        if port:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(2048)  # now, so that the registration may come before the server's first turn
+    except OSError as error:
+        listener.close()
+        raise ProgramFault(
+            f"port {port} on 127.0.0.1 cannot be used ({error.strerror}); a program that is no worker holds it. Name another port"
+        ) from error
     return listener
 
 

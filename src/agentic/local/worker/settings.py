@@ -22,6 +22,8 @@ class WorkerSettings(Value):
         timings: the durations runs are led by.
         claim_grace_s: how long a claim outlives its call's timeout, in seconds.
         drain_s: how long a stopping worker waits for the call in hand, in seconds.
+        port: on the loopback address; 0 takes a free one. Workers of one app that name the same port share it, and the function
+            server needs to know one address only.
         ends_with_parent: stop when standard input closes, which it does when the starting process is gone.
     """
 
@@ -29,6 +31,7 @@ class WorkerSettings(Value):
     timings: Timings = Timings()
     claim_grace_s: float = Field(default=30, gt=0)
     drain_s: float = Field(default=150, gt=0)
+    port: int = Field(default=0, ge=0, le=65535)
     ends_with_parent: bool = False
 
     @classmethod

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from agentic.local.demo.functions_server import FunctionServerAway, NamedServer, named_server, require_reachable
+from agentic.local.function_server import FunctionServerAway, NamedServer, named_server, require_reachable
 
 
 @pytest.mark.parametrize("said", [{}, {"INNGEST_DEV": ""}, {"INNGEST_DEV": "0"}, {"INNGEST_DEV": "False"}])

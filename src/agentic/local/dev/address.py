@@ -1,0 +1,63 @@
+"""Where the development services of a folder are, for whoever wants to join them: a small file, there as long as they are."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+from pydantic import ValidationError
+
+from agentic.contract.values import Value
+
+FILE = "dev.json"
+_ANSWER_S = 3.0
+
+
+class DevAddress(Value):
+    """The addresses of running development services.
+
+    Attributes:
+        engine: where the function engine listens.
+        functions_port: the port that workers of the app share.
+        app: import path of the app.
+        pid: the process that holds them together.
+    """
+
+    engine: str
+    functions_port: int
+    app: str
+    pid: int
+
+
+@contextlib.contextmanager
+def announced(folder: Path, address: DevAddress) -> Iterator[None]:
+    """Keep the file while the block runs. A killed process leaves it behind; whoever reads it asks the engine first."""
+    path = folder / FILE
+    draft = path.with_name(f"{FILE}.{os.getpid()}")
+    draft.write_text(address.model_dump_json())
+    draft.replace(path)
+    try:
+        yield
+    finally:
+        if _read(path) == address:
+            path.unlink(missing_ok=True)
+
+
+def running(folder: Path) -> DevAddress | None:
+    """The development services of this folder; ``None`` when nobody answers there."""
+    address = _read(folder / FILE)
+    if address is None:
+        return None
+    try:
+        answer = httpx.get(f"{address.engine}/health", timeout=_ANSWER_S, trust_env=False).json()
+    except (httpx.HTTPError, ValueError):
+        return None
+    return address if isinstance(answer, dict) and answer.get("engine") == "agentic" else None
+
+
+def _read(path: Path) -> DevAddress | None:
+    try:
+        return DevAddress.model_validate_json(path.read_text())
+    except (OSError, ValidationError):
+        return None
