@@ -8,6 +8,7 @@ from agentic.contract.principal import Role
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.runs import Runs
 from agentic.services.approvals.service import ApprovalService
+from agentic.services.audit.service import AuditService
 from agentic.services.artifacts.service import Artifacts
 from agentic.services.journal.service import JournalService
 from agentic.services.runs.ports import RunStore
@@ -22,6 +23,7 @@ class ApiPorts:
         run_store: lists runs.
         approvals: lists and decides approvals.
         journal: lists and settles uncertain calls.
+        audit: checks the records of runs.
         artifacts: reads what calls left.
         agent: the definition of a name; raises ``ProgramFault`` for a name nobody declared.
         role: a person's role in an organization, ``None`` for a stranger.
@@ -32,6 +34,7 @@ class ApiPorts:
     run_store: RunStore
     approvals: ApprovalService
     journal: JournalService
+    audit: AuditService
     artifacts: Artifacts
     agent: Callable[[str], AgentDefinition]
     role: Callable[[UUID, UUID], Awaitable[Role | None]]

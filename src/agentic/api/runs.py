@@ -53,6 +53,11 @@ def run_routes(ports: ApiPorts, access: Access) -> APIRouter:
         uncertain = await ports.journal.list_uncertain(caller.organization_id, run_id=run_id)
         return JSONResponse(tree_view(tree, uncertain))
 
+    @router.get("/{run_id}/audit")
+    async def audit(caller: Annotated[Caller, Depends(access)], run_id: UUID) -> JSONResponse:
+        found = await ports.audit.verify(caller.organization_id, run_id, user_id=caller.user_id)
+        return JSONResponse(found.model_dump(mode="json"))
+
     @router.post("/{run_id}/cancel")
     async def cancel(caller: Annotated[Caller, Depends(access)], run_id: UUID) -> JSONResponse:
         asked = await ports.runs.cancel(caller.organization_id, run_id, user_id=caller.user_id)

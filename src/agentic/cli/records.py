@@ -16,9 +16,11 @@ from agentic.contract.errors import ProgramFault
 from agentic.local.home import DATABASE_URL, Home
 from agentic.local.program import command
 from agentic.services.approvals.service import ApprovalService
+from agentic.services.audit.service import AuditService
 from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import Outbox
 from agentic.storage.approval_store import PostgresApprovalStore
+from agentic.storage.audit_store import PostgresAuditStore
 from agentic.storage.catalogue_store import PostgresCatalogueStore
 from agentic.storage.connection import describe
 from agentic.storage.database import Database
@@ -43,6 +45,7 @@ class Records:
     runs: PostgresRunStore
     approvals: ApprovalService
     journal: JournalService
+    audit: AuditService
     catalogue: PostgresCatalogueStore
     rules: PostgresPolicyStore
     members: PostgresMemberStore
@@ -95,6 +98,7 @@ async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitab
                 runs=PostgresRunStore(database),
                 approvals=ApprovalService(store=PostgresApprovalStore(database), flush=flush),
                 journal=JournalService(PostgresJournalStore(database)),
+                audit=AuditService(PostgresAuditStore(database)),
                 catalogue=PostgresCatalogueStore(database),
                 rules=PostgresPolicyStore(database),
                 members=PostgresMemberStore(database),
