@@ -21,11 +21,13 @@ from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.script import Fail, Turn, Usage
 from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.models import Approval, Verdict
+from agentic.services.artifacts.ports import ArtifactBodies
 from agentic.services.journal.models import UncertainCall
 from agentic.services.policy import Fact
 from agentic.services.runs.models import RunMessage, RunTree
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.default_invoker import InvokerSettings
+from agentic.services.tools.models import MAX_OUTPUT_BYTES
 from agentic.services.tools.ports import PolicyPort
 from agentic.storage.migrations import migrate
 
@@ -186,6 +188,8 @@ async def harness(
     policy: PolicyPort | None = None,
     environment: Literal["live", "frozen"] = "live",
     facts: Sequence[Fact] = (),
+    max_output_bytes: int = MAX_OUTPUT_BYTES,
+    artifact_bodies: ArtifactBodies | None = None,
 ) -> AsyncIterator[Harness]:
     """A deployment of these tools around a scripted model, on a database of its own.
 
@@ -199,6 +203,8 @@ async def harness(
         claim_grace_s: how long a claim outlives its call's timeout.
         policy: what decides; ``None`` for stored rules over the built-in matrix, as in a deployment.
         facts: what rules may ask about calls.
+        max_output_bytes: how much of an answer the model reads at most.
+        artifact_bodies: an object store for what calls leave; ``None`` keeps it in Postgres.
 
     Raises:
         RegistryError: naming every fault of the declarations.
@@ -217,7 +223,8 @@ async def harness(
                 bus=bus,
                 clock=clock,
                 timings=timings,
-                invoker_settings=InvokerSettings(claim_grace_s=claim_grace_s),
+                invoker_settings=InvokerSettings(claim_grace_s=claim_grace_s, max_output_bytes=max_output_bytes),
+                artifact_bodies=artifact_bodies,
                 policy=policy,
                 environment=environment,
             )
