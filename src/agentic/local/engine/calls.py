@@ -23,13 +23,15 @@ class Call:
     """A leased job with everything its request carries."""
 
     job_id: int
+    leased_at: datetime
+    begun: bool
     run_id: str
     function_id: str
     url: str
     step: str
     attempt: int
     max_attempts: int
-    event: Mapping[str, Any]
+    events: tuple[Mapping[str, Any], ...]
     stack: tuple[str, ...]
     memos: Mapping[str, Any]
     version: int
@@ -58,8 +60,8 @@ def request_body(call: Call, *, request_id: str) -> dict[str, Any]:
             "use_api": False,
         },
         "defers": {},
-        "event": call.event,
-        "events": [call.event],
+        "event": call.events[0],
+        "events": list(call.events),
         "steps": call.memos,
         "use_api": False,
         "version": call.version,

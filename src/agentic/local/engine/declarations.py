@@ -1,7 +1,7 @@
 """What an app declares: its function list, read into values, refused where this engine would run it differently.
 
-A stand-in that quietly ignored a rate limit or a batch would let code pass here and surprise its owner elsewhere, so
-everything it does not do is refused by name when the app registers.
+A stand-in that quietly ignored a setting would let code pass here and surprise its owner elsewhere, so what it does not
+do, and what the real server would not take, is refused by name when the app registers.
 """
 
 from __future__ import annotations
@@ -18,10 +18,25 @@ from urllib.parse import urlsplit
 from agentic.local.engine.cron import parse_cron
 from agentic.local.engine.errors import EngineError, NotLoopback, RegistrationRefused
 from agentic.local.engine.expressions import parse
+from agentic.local.engine.flow import FlowControl, read_flow
 from agentic.local.engine.moments import parse_duration
 
 DEFAULT_RETRIES = 4
-_NOT_DONE_HERE = ("batchEvents", "debounce", "priority", "rateLimit", "throttle", "timeouts", "singleton")
+MAX_CONCURRENCY_RULES = 2
+MAX_CANCELLATIONS = 5
+_KNOWN = {
+    "id",
+    "name",
+    "steps",
+    "triggers",
+    "concurrency",
+    "cancel",
+    "idempotency",
+    "priority",
+    "batchEvents",
+    "debounce",
+}
+_KNOWN |= {"rateLimit", "throttle", "timeouts", "singleton"}
 _SCOPES = ("fn", "env", "account")
 
 
@@ -62,6 +77,7 @@ class FunctionDeclaration:
     concurrency: tuple[Concurrency, ...]
     cancellations: tuple[Cancellation, ...]
     idempotency: str | None
+    flow: FlowControl
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,16 +125,18 @@ def read_app(body: Any) -> AppDeclaration:
 def read_function(config: Mapping[str, Any]) -> FunctionDeclaration:
     """Read one entry of the function list; raises as `read_app` does, or what reading a malformed entry raises."""
     function_id = str(config["id"])
-    for feature in _NOT_DONE_HERE:
-        if config.get(feature) is not None:
-            raise RegistrationRefused(
-                f"Function {function_id} declares {feature}, which the embedded engine does not do: "
-                "remove it, or set INNGEST_DEV to an Inngest server."
-            )
+    for feature in (name for name, value in config.items() if value is not None and name not in _KNOWN):
+        raise _not_done(function_id, feature)
     step = config["steps"]["step"]
     if step["runtime"]["type"] != "http":
         raise RegistrationRefused(f"Function {function_id} is not served over HTTP: serve its app at /api/inngest.")
     triggers: Sequence[Mapping[str, Any]] = config.get("triggers") or ()
+    if any(trigger.get("jitter") for trigger in triggers):
+        raise _not_done(function_id, "a cron with jitter")
+    try:
+        flow = read_flow(config)
+    except ValueError as wrong:
+        raise RegistrationRefused(f"Function {function_id} {wrong}.") from wrong
     declaration = FunctionDeclaration(
         id=function_id,
         max_attempts=int((step.get("retries") or {}).get("attempts", DEFAULT_RETRIES)) + 1,
@@ -131,7 +149,14 @@ def read_function(config: Mapping[str, Any]) -> FunctionDeclaration:
         concurrency=tuple(_concurrency(function_id, entry) for entry in config.get("concurrency") or ()),
         cancellations=tuple(_cancellation(entry) for entry in config.get("cancel") or ()),
         idempotency=config.get("idempotency"),
+        flow=flow,
     )
+    for what, rules, most in (
+        ("concurrency rules", declaration.concurrency, MAX_CONCURRENCY_RULES),
+        ("cancel events", declaration.cancellations, MAX_CANCELLATIONS),
+    ):
+        if len(rules) > most:
+            raise RegistrationRefused(f"Function {function_id} has {len(rules)} {what}: declare at most {most}.")
     _check_expressions(declaration)
     return declaration
 
@@ -151,10 +176,19 @@ def require_loopback(what: str, url: str) -> None:
         raise NotLoopback(what=what, address=url)
 
 
+def _not_done(function_id: str, what: str) -> RegistrationRefused:
+    return RegistrationRefused(
+        f"Function {function_id} declares {what}, which the embedded engine does not do: "
+        "remove it, or set INNGEST_DEV to an Inngest server."
+    )
+
+
 def _concurrency(function_id: str, entry: Mapping[str, Any]) -> Concurrency:
     scope = str(entry.get("scope") or "fn")
     if scope not in _SCOPES:
         raise RegistrationRefused(f"Function {function_id} has a concurrency scope {scope!r}: use one of {_SCOPES}.")
+    if scope != "fn" and not entry.get("key"):
+        raise RegistrationRefused(f"Function {function_id} has a concurrency of scope {scope} without a key: add one.")
     return Concurrency(limit=int(entry["limit"]), key=entry.get("key"), scope=scope)
 
 
@@ -169,7 +203,7 @@ def _check_expressions(declaration: FunctionDeclaration) -> None:
     texts = [trigger.expression for trigger in declaration.triggers]
     texts += [rule.expression for rule in declaration.cancellations]
     texts += [limit.key for limit in declaration.concurrency]
-    for text in (*texts, declaration.idempotency):
+    for text in (*texts, *declaration.flow.expressions, declaration.idempotency):
         if text is not None:
             parse(text)
     for text in declaration.crons:

@@ -68,8 +68,8 @@ class ExpressionError(EngineError):
     def __init__(self, *, expression: str, reason: str) -> None:
         self.expression = expression
         super().__init__(
-            f"The embedded engine cannot read the expression {expression!r} ({reason}): it knows paths such as "
-            "event.data.x and async.data.x, literals, comparisons, +, !, && and ||."
+            f"The embedded engine cannot read the expression {expression!r} ({reason}): write CEL over event and async, "
+            "such as event.data.id == async.data.id."
         )
 
 

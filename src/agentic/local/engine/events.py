@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from agentic.local.engine.admission import admit
 from agentic.local.engine.declarations import EventTrigger, FunctionDeclaration, read_function
+from agentic.local.engine.event_object import make_event
 from agentic.local.engine.expressions import key_of, matches
 from agentic.local.engine.ids import new_ulid, seeded_ulid
-from agentic.local.engine.moments import unix_ms
-from agentic.local.engine.runs import end_pause, end_run, start_run
+from agentic.local.engine.runs import end_pause, end_run
 from agentic.local.engine.store import Transaction
 
 START_KEY_HOLDS = timedelta(hours=24)
@@ -60,26 +61,6 @@ def read_events(body: Any, *, transaction: Transaction, seed: str | None) -> lis
     return complete
 
 
-def make_event(
-    transaction: Transaction,
-    *,
-    name: str,
-    data: dict[str, Any],
-    event_id: str | None = None,
-    ts: int | None = None,
-    v: Any = None,
-) -> dict[str, Any]:
-    """An event object with every field a function is given."""
-    event = {
-        "data": data,
-        "id": event_id or new_ulid(transaction.now),
-        "name": name,
-        "ts": ts or unix_ms(transaction.now),
-        "user": {},
-    }
-    return event if v is None else {**event, "v": v}
-
-
 async def take_in(transaction: Transaction, events: Sequence[dict[str, Any]]) -> None:
     """Let each event do its work, in order."""
     functions = [read_function(row["config"]) for row in await transaction.all("active_functions")]
@@ -91,11 +72,10 @@ async def take_in(transaction: Transaction, events: Sequence[dict[str, Any]]) ->
                 await start_once(transaction, function, event)
 
 
-async def start_once(transaction: Transaction, function: FunctionDeclaration, event: dict[str, Any]) -> str | None:
-    """Start `function` on `event` unless this event id, or its idempotency key, started it within 24 hours.
+async def start_once(transaction: Transaction, function: FunctionDeclaration, event: dict[str, Any]) -> None:
+    """Give `event` to `function` unless it had this event id, or this idempotency key, within 24 hours.
 
-    Returns:
-        The run's id, or None where it was held back.
+    Whether a run starts at once is the function's flow control.
     """
     keys = [f"id:{event['id']}"]
     if function.idempotency is not None:
@@ -104,8 +84,8 @@ async def start_once(transaction: Transaction, function: FunctionDeclaration, ev
     for key in keys:
         if await transaction.one("claim_start", function_id=function.id, key=key, until=until) is None:
             _log.info("%s was not started again by event %s (%s)", function.id, event["id"], key)
-            return None
-    return await start_run(transaction, function, event)
+            return
+    await admit(transaction, function, event)
 
 
 async def _cancel(transaction: Transaction, event: dict[str, Any], functions: list[FunctionDeclaration]) -> None:

@@ -1,8 +1,8 @@
-"""The match and key expressions of function declarations, read and evaluated.
+"""The match and key expressions of function declarations, read and evaluated as CEL.
 
-A small part of CEL: paths under `event` and `async`, literals, comparisons, `+`, `!`, `&&`, `||` and parentheses. That
-is what triggers, waits, cancellations, concurrency and idempotency keys use. What cannot be read is refused when a
-function registers, never guessed at. Anything richer is the real server's job.
+They see `event` and, in waits and cancellations, `async`: the event objects. What does not compile is refused when a
+function registers, never guessed at; what compiles and then has no value, such as a path that leads nowhere, matches
+nothing.
 """
 
 from __future__ import annotations
@@ -11,238 +11,139 @@ import functools
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from cel_expr_python import cel  # type: ignore[import-untyped]
 
 from agentic.local.engine.errors import ExpressionError
 
 Scope = Mapping[str, Any]
-Evaluator = Callable[[Scope], Any]
+"""`event` and, for waits and cancellations, `async`: the events as JSON objects."""
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-    r"""|(?P<name>[A-Za-z_]\w*)|(?P<sign>&&|\|\||==|!=|<=|>=|[-<>!+().\[\]]))"""
-)
+_NAMES: Final = ("event", "async")
+_LARGEST: Final = int(sys.float_info.max)
+_PATH = re.compile(r"""\bevent((?:\.[A-Za-z_]\w*|\[(?:\d+|'[^']*'|"[^"]*")\])+)""")
+_KEY = re.compile(r"""\.(\w+)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
+_FAULT = re.compile(r"ERROR: <input>:\d+:\d+: (.*)")
+_CONTAINER = re.compile(r" \(in container '[^']*'\)")
 _log = logging.getLogger(__name__)
-_QUOTES = re.compile("['\"]")
-_LITERALS: Mapping[str, object] = {"true": True, "false": False, "null": None}
 
 
 class _Absent(Exception):
-    """A path leads nowhere, or two values cannot be compared: the expression has no value."""
+    """The expression has no value here: a path leads nowhere, values cannot be compared, a budget ran out."""
+
+
+def parse(expression: str) -> None:
+    """Check that an expression can be read.
+
+    Raises:
+        ExpressionError: it cannot.
+    """
+    _compiled(expression)
 
 
 def matches(expression: str, scope: Scope) -> bool:
-    """Whether the expression is true; an absent path or a comparison of unlike types is no match.
+    """Whether the expression is true; one that has no value is no match.
 
     Args:
         expression: the text of the declaration.
-        scope: `event` and, for waits and cancellations, `async`: the events as JSON objects.
+        scope: the events it sees.
 
     Raises:
         ExpressionError: the text cannot be read.
     """
+    if "async" in scope and _quoted(expression, scope):
+        # The real server never matches a value that holds a quote; matching it here would hide that.
+        _log.warning("a value that holds a quote never matches; compare ids: %.80s", expression)
+        return False
     try:
-        return parse(expression)(scope) is True
+        return _value(expression, scope) is True
     except _Absent:
         return False
 
 
 def key_of(expression: str, scope: Scope) -> str:
-    """The value of a key expression as JSON; an absent path counts as null, so all such events share one key.
+    """The value of a key expression as JSON; one that has no value counts as null, so all such events share one key.
 
     Raises:
         ExpressionError: the text cannot be read.
     """
     try:
-        value = parse(expression)(scope)
+        value = _value(expression, scope)
     except _Absent:
         value = None
-    return json.dumps(value, sort_keys=True)
+    return json.dumps(value, sort_keys=True, default=str)
 
 
-@functools.lru_cache(maxsize=512)
-def parse(expression: str) -> Evaluator:
-    """Read an expression once; what comes back evaluates it.
+def number_of(expression: str, scope: Scope) -> int | None:
+    """The whole number that an expression comes to, or None where it comes to anything else or to nothing.
 
     Raises:
         ExpressionError: the text cannot be read.
     """
-    parser = _Parser(expression)
-    evaluate = parser.either()
-    if parser.tokens:
-        raise parser.error(f"{parser.tokens[0][1]!r} is not expected there")
-    return evaluate
-
-
-class _Parser:
-    """Recursive descent, one method a level of precedence, loosest first."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = list(self._split(text))
-
-    def _split(self, text: str) -> list[tuple[str, str]]:
-        found, at, text = [], 0, text.rstrip()
-        while at < len(text):
-            match = _TOKEN.match(text, at)
-            if match is None or match.lastgroup is None:
-                raise self.error(f"{text[at:].strip()[:10]!r} is not known")
-            found.append((match.lastgroup, match.group(match.lastgroup)))
-            at = match.end()
-        return found
-
-    def error(self, reason: str) -> ExpressionError:
-        return ExpressionError(expression=self.text, reason=reason)
-
-    def take(self, *signs: str) -> str | None:
-        if self.tokens and self.tokens[0][0] == "sign" and self.tokens[0][1] in signs:
-            return self.tokens.pop(0)[1]
+    try:
+        value = _value(expression, scope)
+    except _Absent:
         return None
-
-    def next(self) -> tuple[str, str]:
-        if not self.tokens:
-            raise self.error("it ends too early")
-        return self.tokens.pop(0)
-
-    def either(self) -> Evaluator:
-        left = self.both()
-        while self.take("||"):
-            left = _either(left, self.both())
-        return left
-
-    def both(self) -> Evaluator:
-        left = self.comparison()
-        while self.take("&&"):
-            left = _both(left, self.comparison())
-        return left
-
-    def comparison(self) -> Evaluator:
-        left = self.sum()
-        sign = self.take("==", "!=", "<=", ">=", "<", ">")
-        return _comparison(sign, left, self.sum()) if sign else left
-
-    def sum(self) -> Evaluator:
-        left = self.unary()
-        while self.take("+"):
-            left = _sum(left, self.unary())
-        return left
-
-    def unary(self) -> Evaluator:
-        if self.take("!"):
-            inner = self.unary()
-            return lambda scope: not _boolean(inner(scope))
-        if self.take("-"):
-            kind, text = self.next()
-            if kind != "number":
-                raise self.error("'-' stands only before a number")
-            number = -_number(text)
-            return lambda _: number
-        return self.primary()
-
-    def primary(self) -> Evaluator:
-        if self.take("("):
-            inner = self.either()
-            if not self.take(")"):
-                raise self.error("a ')' is missing")
-            return inner
-        kind, text = self.next()
-        if kind in ("number", "string"):
-            value: object = _number(text) if kind == "number" else _string(text)
-            return lambda _: value
-        if kind == "name" and text in _LITERALS:
-            literal = _LITERALS[text]
-            return lambda _: literal
-        if kind == "name" and text in ("event", "async"):
-            return self.path(text)
-        raise self.error(f"{text!r} is not known")
-
-    def path(self, root: str) -> Evaluator:
-        keys: list[str | int] = [root]
-        while sign := self.take(".", "["):
-            kind, text = self.next()
-            if sign == "." and kind == "name":
-                keys.append(text)
-            elif sign == "[" and kind in ("string", "number") and self.take("]"):
-                keys.append(_string(text) if kind == "string" else int(text))
-            else:
-                raise self.error(f"the path breaks off at {text!r}")
-        return lambda scope: _walk(scope, keys)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _walk(scope: Scope, keys: list[str | int]) -> Any:
-    value: Any = scope
-    for key in keys:
-        try:
-            value = value[key]
-        except (KeyError, IndexError, TypeError) as absent:
-            raise _Absent from absent
-    return value
-
-
-def _number(text: str) -> int | float:
-    return float(text) if "." in text else int(text)
-
-
-def _string(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1])
-
-
-def _boolean(value: object) -> bool:
-    if not isinstance(value, bool):
+def _value(expression: str, scope: Scope) -> Any:
+    compiled = _compiled(expression)
+    try:
+        value = compiled.eval(_environment().Activation({name: _carried(seen) for name, seen in scope.items()}))
+        kind, plain = value.type(), value.plain_value()
+    except Exception as error:
+        raise _Absent from error
+    if kind == cel.Type.ERROR:
         raise _Absent
-    return value
+    return plain
 
 
-def _comparable(left: object, right: object) -> bool:
-    """Numbers with numbers, otherwise like with like: true is not 1."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return type(left) is type(right)
-    return (isinstance(left, int | float) and isinstance(right, int | float)) or type(left) is type(right)
+@functools.lru_cache(maxsize=512)
+def _compiled(expression: str) -> cel.Expression:
+    try:
+        return _environment().compile(expression)
+    except (RuntimeError, TypeError, UnicodeEncodeError) as error:
+        faults = [_CONTAINER.sub("", fault).strip() for fault in _FAULT.findall(str(error))]
+        reason = "; ".join(faults) or "it holds what is no text"
+        raise ExpressionError(expression=expression, reason=reason) from error
 
 
-def _either(left: Evaluator, right: Evaluator) -> Evaluator:
-    def evaluate(scope: Scope) -> bool:
-        try:
-            if _boolean(left(scope)):
-                return True
-        except _Absent:
-            if _boolean(right(scope)):
-                return True
-            raise
-        return _boolean(right(scope))
-
-    return evaluate
+@functools.cache
+def _environment() -> cel.Env:
+    return cel.NewEnv(variables=dict.fromkeys(_NAMES, cel.Type.DYN))
 
 
-def _both(left: Evaluator, right: Evaluator) -> Evaluator:
-    return lambda scope: _boolean(left(scope)) and _boolean(right(scope))
+def _quoted(expression: str, scope: Scope) -> bool:
+    """Whether a value that the expression takes from the run's own event holds a quote."""
+    for path in _PATH.findall(expression):
+        value: Any = scope.get("event")
+        for name, index, single, double in _KEY.findall(path):
+            try:
+                value = value[int(index)] if index else value[name or single or double]
+            except (KeyError, IndexError, TypeError):
+                value = None
+                break
+        if isinstance(value, str) and ("'" in value or '"' in value):
+            return True
+    return False
 
 
-def _sum(left: Evaluator, right: Evaluator) -> Evaluator:
-    def evaluate(scope: Scope) -> Any:
-        first, second = left(scope), right(scope)
-        if not _comparable(first, second) or not isinstance(first, str | int | float) or isinstance(first, bool):
-            raise _Absent
-        return first + second
-
-    return evaluate
-
-
-def _comparison(sign: str, left: Evaluator, right: Evaluator) -> Evaluator:
-    def evaluate(scope: Scope) -> bool:
-        first, second = left(scope), right(scope)
-        if sign in ("==", "!="):
-            if "async" in scope and _QUOTES.search(f"{first}{second}"):
-                # The real server never matches a value that holds a quote; matching it here would hide that.
-                _log.warning("a value that holds a quote never matches; compare ids: %.80s and %.80s", first, second)
-                raise _Absent
-            same = _comparable(first, second) and bool(first == second)
-            return same if sign == "==" else not same
-        if not _comparable(first, second) or not isinstance(first, str | int | float):
-            raise _Absent
-        if sign in ("<", "<="):
-            return bool(first < second) or (sign == "<=" and bool(first == second))
-        return bool(first > second) or (sign == ">=" and bool(first == second))
-
-    return evaluate
+def _carried(value: Any) -> Any:
+    """The value as CEL can carry it: whole numbers beyond 64 bits as doubles, half a surrogate pair replaced."""
+    match value:
+        case bool():
+            return value
+        case int() if not -(2**63) <= value < 2**63:
+            return float(max(-_LARGEST, min(value, _LARGEST)))
+        case str():
+            return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_carried(entry) for entry in value]
+        case dict():
+            return {_carried(key): _carried(entry) for key, entry in value.items()}
+        case _:
+            return value

@@ -73,12 +73,16 @@ async def view_runs(transaction: Transaction, *, function_id: str | None = None)
 async def open_work(transaction: Transaction) -> list[str]:
     """A line for each call that is owed and each pause that is over; empty when nothing can be done now.
 
-    Sleeps and waits whose time has not come are not work. Calls that wait for a retry are.
+    Sleeps, waits and held events whose time has not come are not work. Calls that wait for a retry are.
     """
     lines = [
         f"run {job['run_id']} {job['step']} attempt {job['attempt']}"
         f"{' in flight' if job['in_flight'] else ''}{' app unreachable' if job['unreachable'] else ''}"
         for job in await transaction.all("all_jobs")
     ]
+    inbox = await transaction.one("inbox_size")
+    if inbox is not None and inbox["size"]:
+        lines.append(f"{inbox['size']} reports of ended runs on their way")
+    lines += [f"{held['kind']} of {held['function_id']} is over" for held in await transaction.all("due_held")]
     due = [pause for pause in await transaction.all("all_pauses") if pause["due_at"] <= transaction.now]
     return lines + [f"run {pause['run_id']} {pause['name']} is over" for pause in due]

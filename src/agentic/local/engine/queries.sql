@@ -56,14 +56,85 @@ returning key;
 -- name: insert_run
 -- A new run.
 insert into agentic_engine.runs
-    (id, function_id, status, event, slots, slot_limits, parent_run, parent_step, started_at)
-values (%(id)s, %(function_id)s, 'running', %(event)s, %(slots)s::text[], %(slot_limits)s::int[],
-        %(parent_run)s, %(parent_step)s, %(now)s);
+    (id, function_id, status, event, events, slots, slot_limits, priority, singleton, start_by, finish_s,
+     parent_run, parent_step, started_at)
+values (%(id)s, %(function_id)s, 'running', %(event)s, %(events)s, %(slots)s::text[], %(slot_limits)s::int[],
+        %(priority)s, %(singleton)s, %(start_by)s, %(finish_s)s, %(parent_run)s, %(parent_step)s, %(now)s);
+
+-- name: begin_run
+-- The run was called for the first time: it is no longer late to start, and from now on it may be late to finish.
+update agentic_engine.runs
+set begun_at = %(begun_at)s, start_by = null, finish_by = %(begun_at)s + finish_s * interval '1 second'
+where id = %(id)s and status = 'running' and begun_at is null;
+
+-- name: late_runs
+-- Runs that were not called in time, and runs that did not end in time.
+select id, case when finish_by <= %(now)s then 'finish' else 'start' end as late from agentic_engine.runs r
+where status = 'running'
+  and (finish_by <= %(now)s
+    or (start_by <= %(now)s and not exists (
+        select 1 from agentic_engine.jobs j where j.run_id = r.id and j.lease_expires_at > %(now)s)))
+order by id limit 200;
+
+-- name: running_singleton
+-- The run that holds a singleton key.
+select id from agentic_engine.runs where function_id = %(function_id)s and singleton = %(singleton)s and status = 'running';
+
+-- name: held_events
+-- What a debounce or a batch holds so far.
+select events, first_at from agentic_engine.held
+where function_id = %(function_id)s and kind = %(kind)s and key = %(key)s;
+
+-- name: hold_events
+-- What a debounce or a batch holds now, and until when.
+insert into agentic_engine.held (function_id, kind, key, events, first_at, due_at)
+values (%(function_id)s, %(kind)s, %(key)s, %(events)s, %(now)s, %(due_at)s)
+on conflict (function_id, kind, key) do update set events = excluded.events, due_at = excluded.due_at;
+
+-- name: drop_held
+-- A debounce or a batch is over.
+delete from agentic_engine.held where function_id = %(function_id)s and kind = %(kind)s and key = %(key)s;
+
+-- name: due_held
+-- Debounces and batches whose time has come; no `config` where the function is gone.
+select h.function_id, h.kind, h.key, h.events, case when f.active then f.config end as config
+from agentic_engine.held h join agentic_engine.functions f on f.id = h.function_id
+where h.due_at <= %(now)s order by h.due_at, h.function_id, h.key limit 200;
+
+-- name: rate_used
+-- Up to when a rate is used up.
+select used_until from agentic_engine.rates where function_id = %(function_id)s and kind = %(kind)s and key = %(key)s;
+
+-- name: use_rate
+-- One more start of a rate.
+insert into agentic_engine.rates (function_id, kind, key, used_until)
+values (%(function_id)s, %(kind)s, %(key)s, %(used_until)s)
+on conflict (function_id, kind, key) do update set used_until = excluded.used_until;
+
+-- name: prune_rates
+-- Rates that no longer hold anything back.
+delete from agentic_engine.rates where used_until <= %(now)s;
+
+-- name: tell_itself
+-- An event about an ended run, on its way.
+insert into agentic_engine.inbox (event) values (%(event)s);
+
+-- name: take_inbox
+-- The events on their way, in order; gone with the transaction that takes them in.
+with taken as (delete from agentic_engine.inbox returning id, event) select event from taken order by id;
+
+-- name: inbox_size
+-- How many events are on their way.
+select count(*) as size from agentic_engine.inbox;
 
 -- name: running
 -- A run that has not ended.
 select id, function_id, event, stack, parent_run, parent_step, started_at
 from agentic_engine.runs where id = %(id)s and status = 'running';
+
+-- name: is_run
+-- Whether there is or was such a run.
+select 1 as known from agentic_engine.runs where id = %(id)s;
 
 -- name: running_of_function
 -- The runs of a function that a cancellation may hit.
@@ -74,7 +145,7 @@ where function_id = %(function_id)s and status = 'running' order by id;
 -- A run ends, once.
 update agentic_engine.runs set status = %(status)s, result = %(result)s, ended_at = %(now)s
 where id = %(id)s and status = 'running'
-returning id, function_id, event, parent_run, parent_step;
+returning id, function_id, event, events, parent_run, parent_step;
 
 -- name: drop_jobs
 -- Calls that an ended run no longer needs.
@@ -119,6 +190,10 @@ select (select count(*) from agentic_engine.jobs where run_id = %(run_id)s)
 insert into agentic_engine.jobs (run_id, step, due_at) values (%(run_id)s, %(step)s, %(now)s)
 on conflict (run_id, step) do update set again = agentic_engine.jobs.leased_by is not null;
 
+-- name: first_job
+-- The first call of a run.
+insert into agentic_engine.jobs (run_id, step, due_at) values (%(run_id)s, %(step)s, %(due_at)s);
+
 -- name: insert_pause
 -- A step that ends without the app.
 insert into agentic_engine.pauses (run_id, step, name, kind, due_at, event_name, expression, race)
@@ -150,7 +225,7 @@ where c.next_at <= %(now)s order by c.next_at, c.function_id;
 update agentic_engine.crons set next_at = %(next_at)s where function_id = %(function_id)s and expression = %(expression)s;
 
 -- name: claim_job
--- Lease the next due call that no other engine holds and no concurrency limit stops.
+-- Lease the next due call that no other engine holds and no concurrency limit stops; a priority counts as waited longer.
 update agentic_engine.jobs set leased_by = %(engine)s, lease_expires_at = %(lease_expires_at)s
 where id = (
     select j.id from agentic_engine.jobs j join agentic_engine.runs r on r.id = j.run_id
@@ -160,14 +235,14 @@ where id = (
         where mine.top <= (
             select count(*) from agentic_engine.jobs k join agentic_engine.runs o on o.id = k.run_id
             where k.lease_expires_at > %(now)s and mine.slot = any(o.slots)))
-    order by j.due_at, j.id limit 1
+    order by j.due_at - r.priority * interval '1 second', j.id limit 1
     for update of j skip locked)
 returning id;
 
 -- name: call_of_job
 -- All that a call carries.
-select j.id, j.run_id, j.step, j.attempt, j.unreachable_since, j.unreachable_count, r.function_id, r.event, r.stack,
-       r.version, f.config, a.url,
+select j.id, j.run_id, j.step, j.attempt, j.unreachable_since, j.unreachable_count, r.function_id, r.event, r.events,
+       r.stack, r.version, r.begun_at is not null as begun, f.config, a.url,
        exists (select 1 from agentic_engine.jobs o where o.run_id = j.run_id and o.id <> j.id)
          or exists (select 1 from agentic_engine.pauses p where p.run_id = j.run_id) as has_company
 from agentic_engine.jobs j
@@ -209,6 +284,8 @@ select min(at) as at from (
     select due_at as at from agentic_engine.jobs where leased_by is null
     union all select lease_expires_at from agentic_engine.jobs where leased_by is not null
     union all select due_at from agentic_engine.pauses
+    union all select due_at from agentic_engine.held
+    union all select least(start_by, finish_by) from agentic_engine.runs where status = 'running'
     union all select next_at from agentic_engine.crons) due
 where at > %(now)s;
 
@@ -222,7 +299,7 @@ delete from agentic_engine.runs where ended_at <= %(before)s;
 
 -- name: all_runs
 -- Every run, for people and tests.
-select r.id, r.function_id, r.status, r.event, r.result, r.started_at, r.ended_at
+select r.id, r.function_id, r.status, r.event, r.events, r.result, r.started_at, r.ended_at
 from agentic_engine.runs r where %(function_id)s::text is null or r.function_id = %(function_id)s order by r.started_at, r.id;
 
 -- name: all_jobs

@@ -1,15 +1,19 @@
 """The life of one run: started, its steps memoised, called again while nothing is open, ended once.
 
-Every function here is one part of a transaction of the caller. Who calls the app is `dispatch`, what an answer means is
-`settle`, what an event means is `events`.
+Every function here is one part of a transaction of the caller. Whether an event starts a run is `admission`, who calls the
+app is `dispatch`, what an answer means is `settle`, what an event means is `events`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
-from agentic.local.engine.declarations import FunctionDeclaration
-from agentic.local.engine.expressions import key_of
+from agentic.local.engine.declarations import Concurrency, FunctionDeclaration
+from agentic.local.engine.event_object import Ending, memo_error, report_of
+from agentic.local.engine.expressions import key_of, number_of
+from agentic.local.engine.flow import PRIORITY_SPAN
 from agentic.local.engine.ids import new_ulid
 from agentic.local.engine.store import Transaction, as_json
 
@@ -20,35 +24,40 @@ TOP = "step"
 async def start_run(
     transaction: Transaction,
     function: FunctionDeclaration,
-    event: dict[str, Any],
+    events: Sequence[dict[str, Any]],
     *,
-    parent: tuple[str, str] | None = None,
+    parent: tuple[str, str] | None,
+    due_at: datetime,
+    singleton: str | None,
 ) -> str:
-    """Create a run of `function` on `event` with its first call due now; the run's id.
+    """Create a run of `function`; the run's id.
 
     Args:
         transaction: where it is written.
         function: what runs.
-        event: the whole event object.
+        events: one whole event object, or several of a batch; keys and priority are those of the first.
         parent: the run and step that invoked it, which get its result; None for a run that an event started.
+        due_at: when its first call is due.
+        singleton: the key that no other running run of the function has; None where it may have company.
     """
-    run_id = new_ulid(transaction.now)
+    run_id, flow, event = new_ulid(transaction.now), function.flow, events[0]
     limits = [limit for limit in function.concurrency if limit.limit > 0]
     await transaction.run(
         "insert_run",
         id=run_id,
         function_id=function.id,
         event=as_json(event),
-        slots=[
-            f"{limit.scope}|{function.id if limit.scope == 'fn' else ''}|{limit.key or ''}|"
-            f"{key_of(limit.key, {'event': event}) if limit.key else ''}"
-            for limit in limits
-        ],
+        events=as_json(list(events)) if len(events) > 1 else None,
+        slots=[_slot(function.id, limit, event) for limit in limits],
         slot_limits=[limit.limit for limit in limits],
+        priority=_priority(flow.priority, event),
+        singleton=singleton,
+        start_by=transaction.now + flow.start_timeout if flow.start_timeout else None,
+        finish_s=flow.finish_timeout.total_seconds() if flow.finish_timeout else None,
         parent_run=parent[0] if parent else None,
         parent_step=parent[1] if parent else None,
     )
-    await transaction.run("plan_job", run_id=run_id, step=TOP)
+    await transaction.run("first_job", run_id=run_id, step=TOP, due_at=due_at)
     return run_id
 
 
@@ -74,35 +83,47 @@ async def end_pause(transaction: Transaction, run_id: str, *, step: str, memo: A
 
 
 async def end_run(
-    transaction: Transaction, run_id: str, *, status: Literal["completed", "failed", "cancelled"], result: Any
-) -> dict[str, Any] | None:
-    """End a run and hand its result to the run that invoked it, if one did.
+    transaction: Transaction, run_id: str, *, status: Ending, result: Any, retriable: bool = True
+) -> bool:
+    """End a run, hand its result to the run that invoked it, if one did, and report it to functions that listen.
 
     Args:
         transaction: where it is written.
         run_id: which run.
         status: how it ends.
         result: the return value, or an error object with `name` and `message`.
+        retriable: whether a failed run used up its attempts; False where the error forbade more.
 
     Returns:
-        The ended run's row, or None where it had ended before.
+        Whether it ended now; False where it had ended before.
     """
     run = await transaction.one("end_run", id=run_id, status=status, result=as_json(result))
     if run is None:
-        return None
+        return False
     await transaction.run("drop_jobs", run_id=run_id)
     await transaction.run("drop_pauses", run_id=run_id)
     if run["parent_run"] is not None:
         memo = {"data": result} if status == "completed" else {"error": memo_error(result)}
         await end_pause(transaction, run["parent_run"], step=run["parent_step"], memo=memo)
-    return run
+    for event in report_of(
+        transaction,
+        run_id=run_id,
+        function_id=run["function_id"],
+        events=run["events"] or [run["event"]],
+        status=status,
+        result=result,
+        retriable=retriable,
+    ):
+        await transaction.run("tell_itself", event=as_json(event))
+    return True
 
 
-def memo_error(error: Any) -> dict[str, Any]:
-    """The part of an error object that a memo keeps; the SDK rebuilds its `StepError` from it."""
-    fields = error if isinstance(error, dict) else {"message": str(error)}
-    return {
-        "message": str(fields.get("message") or ""),
-        "name": str(fields.get("name") or "Error"),
-        "stack": fields.get("stack"),
-    }
+def _slot(function_id: str, limit: Concurrency, event: dict[str, Any]) -> str:
+    """What runs share that a limit counts together: beyond one function, the value alone, whatever path it came by."""
+    value = key_of(limit.key, {"event": event}) if limit.key else ""
+    return f"fn|{function_id}|{limit.key or ''}|{value}" if limit.scope == "fn" else f"{limit.scope}|{value}"
+
+
+def _priority(expression: str | None, event: dict[str, Any]) -> int:
+    seconds = number_of(expression, {"event": event}) if expression else None
+    return max(-PRIORITY_SPAN, min(seconds or 0, PRIORITY_SPAN))

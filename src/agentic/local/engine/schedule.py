@@ -1,4 +1,4 @@
-"""What falls due: pauses that are over, crons, and calls to lease. One transaction a tick.
+"""What falls due: pauses that are over, held events, late runs, crons, calls to lease. One transaction a tick.
 
 The tick decides what is to be done and by whom; making the calls is `dispatch`.
 """
@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from agentic.local.engine.admission import release
 from agentic.local.engine.calls import Call
 from agentic.local.engine.cron import parse_cron
 from agentic.local.engine.declarations import read_function
-from agentic.local.engine.events import make_event, start_once
-from agentic.local.engine.runs import end_pause
+from agentic.local.engine.event_object import make_event
+from agentic.local.engine.events import start_once, take_in
+from agentic.local.engine.runs import end_pause, end_run
 from agentic.local.engine.store import Transaction
 
 KEEP_RUNS = timedelta(days=7)
@@ -42,13 +44,17 @@ async def tick(transaction: Transaction, *, engine: str, room: int, lease_s: flo
         room: how many more calls this engine can make at once.
         lease_s: for how long a lease stands unless it is renewed, in seconds.
     """
+    for late in await transaction.all("late_runs"):
+        error = {"name": "FunctionCancelled", "message": f"it did not {late['late']} in the time it declares"}
+        await end_run(transaction, late["id"], status="cancelled", result=error)
     for pause in await transaction.all("due_pauses"):
-        memo: Any = None
-        if pause["kind"] == "invoke":
-            memo = {"error": {"name": "InvokeTimedOut", "message": "the invoked function took too long", "stack": None}}
-        await end_pause(transaction, pause["run_id"], step=pause["step"], memo=memo)
+        await end_pause(transaction, pause["run_id"], step=pause["step"], memo=_over(pause["kind"]))
+    for held in await transaction.all("due_held"):
+        await _release(transaction, held)
     for cron in await transaction.all("due_crons"):
         await _fire(transaction, cron)
+    while told := await transaction.all("take_inbox"):
+        await take_in(transaction, [row["event"] for row in told])
     calls: list[Call] = []
     lease_expires_at = transaction.now + timedelta(seconds=lease_s)
     while len(calls) < room:
@@ -63,7 +69,25 @@ async def tick(transaction: Transaction, *, engine: str, room: int, lease_s: flo
 async def prune(transaction: Transaction) -> None:
     """Forget start keys that hold nothing back and runs that ended long ago."""
     await transaction.run("prune_starts")
+    await transaction.run("prune_rates")
     await transaction.run("prune_runs", before=transaction.now - KEEP_RUNS)
+
+
+def _over(kind: str) -> Any:
+    """The memo of a pause whose time is over."""
+    if kind != "invoke":
+        return None
+    message = "the invoked function did not end in time"
+    return {"error": {"name": "InngestInvokeTimeoutError", "message": message, "stack": None}}
+
+
+async def _release(transaction: Transaction, held: dict[str, Any]) -> None:
+    if held["config"] is None:
+        names = {name: held[name] for name in ("function_id", "kind", "key")}
+        await transaction.run("drop_held", **names)  # its app no longer lists the function, which starts no more
+        return
+    function = read_function(held["config"])
+    await release(transaction, function, held["events"], kind=held["kind"], key=held["key"])
 
 
 async def _fire(transaction: Transaction, cron: dict[str, Any]) -> None:
@@ -82,13 +106,15 @@ async def _call(transaction: Transaction, job_id: int) -> Call:
     memos = await transaction.all("steps_of_run", run_id=row["run_id"])
     return Call(
         job_id=row["id"],
+        leased_at=transaction.now,
+        begun=row["begun"],
         run_id=row["run_id"],
         function_id=row["function_id"],
         url=row["url"],
         step=row["step"],
         attempt=row["attempt"],
         max_attempts=read_function(row["config"]).max_attempts,
-        event=row["event"],
+        events=tuple(row["events"] or [row["event"]]),
         stack=tuple(row["stack"]),
         memos={memo["id"]: memo["memo"] for memo in memos},
         version=row["version"],

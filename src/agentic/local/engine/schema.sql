@@ -48,6 +48,19 @@ create table if not exists agentic_engine.runs (
     constraint runs_parent_is_whole check ((parent_run is null) = (parent_step is null)),
     constraint runs_slots_have_limits check (cardinality(slots) = cardinality(slot_limits))
 );
+-- `events` are all that a batch started with, null where that is `event` alone. `priority` moves the run's calls forward by so
+-- many seconds. `singleton` is the key that no second running run of the function has. `start_by` ends a run that was not
+-- called by then; `finish_s` becomes `finish_by` when it is called first.
+alter table agentic_engine.runs
+    add column if not exists events    json,
+    add column if not exists priority  int not null default 0,
+    add column if not exists singleton text,
+    add column if not exists start_by  timestamptz,
+    add column if not exists begun_at  timestamptz,
+    add column if not exists finish_s  double precision,
+    add column if not exists finish_by timestamptz;
+create unique index if not exists runs_one_per_singleton on agentic_engine.runs (function_id, singleton)
+    where status = 'running' and singleton is not null;
 create index if not exists runs_running on agentic_engine.runs (function_id) where status = 'running';
 
 -- The memo of a finished step, as the SDK is given it on every later call. JSON null is a sleep or a wait that ran out.
@@ -102,4 +115,33 @@ create table if not exists agentic_engine.crons (
     expression  text not null,
     next_at     timestamptz not null,
     primary key (function_id, expression)
+);
+
+-- Events that wait to start a function: the last one of a debounce, or the batch so far.
+create table if not exists agentic_engine.held (
+    function_id text not null references agentic_engine.functions (id) on delete cascade,
+    kind        text not null,
+    key         text not null,
+    events      json not null,
+    first_at    timestamptz not null,
+    due_at      timestamptz not null,
+    primary key (function_id, kind, key),
+    constraint held_kind_known check (kind in ('batch', 'debounce'))
+);
+create index if not exists held_due on agentic_engine.held (due_at);
+
+-- Up to when a rate limit or a throttle is used up.
+create table if not exists agentic_engine.rates (
+    function_id text not null references agentic_engine.functions (id) on delete cascade,
+    kind        text not null,
+    key         text not null,
+    used_until  timestamptz not null,
+    primary key (function_id, kind, key),
+    constraint rates_kind_known check (kind in ('rate_limit', 'throttle'))
+);
+
+-- What the engine tells itself: events about ended runs, written with the end and taken in by the next tick.
+create table if not exists agentic_engine.inbox (
+    id    bigint generated always as identity primary key,
+    event json not null
 );

@@ -1,4 +1,4 @@
-"""The engine's HTTP side: events in, registrations in. Loopback only, unsigned, as the SDK's development mode expects.
+"""The engine's HTTP side: events in, registrations in, runs cancelled. Loopback only, unsigned, as the SDK's development mode expects.
 
 Pages in a browser can reach loopback too. Requests under a foreign `Host` name or without a JSON content type are
 refused, which keeps out DNS rebinding and cross-site forms.
@@ -23,6 +23,7 @@ from agentic.local.engine.declarations import read_app
 from agentic.local.engine.errors import EngineError, PortUnavailable
 from agentic.local.engine.events import BadEvent, read_events, take_in
 from agentic.local.engine.register import register
+from agentic.local.engine.runs import end_run
 from agentic.local.engine.store import Store
 from agentic.local.engine.wire_json import loads
 
@@ -64,6 +65,17 @@ def build_app(*, store: Store, wake: Callable[[], None], registered: Callable[[s
         registered(declared.url)
         wake()
         return JSONResponse({"ok": True, "modified": modified})
+
+    @app.delete("/v1/runs/{run_id}")
+    async def cancel_run(run_id: str) -> JSONResponse:
+        # The path of the real server, which too lets a run that has ended be cancelled without effect.
+        async with store.transaction() as transaction:
+            if await transaction.one("is_run", id=run_id) is None:
+                return JSONResponse({"error": f"there is no run {run_id}", "status": 404}, status_code=404)
+            error = {"name": "FunctionCancelled", "message": "cancelled by request"}
+            await end_run(transaction, run_id, status="cancelled", result=error)
+        wake()
+        return JSONResponse({})
 
     @app.exception_handler(psycopg.OperationalError)
     @app.exception_handler(psycopg.InterfaceError)

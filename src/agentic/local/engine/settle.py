@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, assert_never
+from typing import assert_never
 
+from agentic.local.engine.admission import admit
 from agentic.local.engine.answers import Answer, Raised, Reported, Returned, Step, Unreached
 from agentic.local.engine.backoff import Backoff
 from agentic.local.engine.calls import Call
 from agentic.local.engine.declarations import read_function
 from agentic.local.engine.errors import ExpressionError
-from agentic.local.engine.events import make_event, take_in
+from agentic.local.engine.event_object import make_event, memo_error
 from agentic.local.engine.expressions import parse
 from agentic.local.engine.moments import parse_duration, parse_moment
-from agentic.local.engine.runs import end_run, go_on, memo_error, memoise, start_run
+from agentic.local.engine.runs import end_run, go_on, memoise
 from agentic.local.engine.store import Transaction
 
 MAX_STEPS = 1000
@@ -42,6 +43,8 @@ async def settle(transaction: Transaction, call: Call, answer: Answer, *, engine
     if isinstance(answer, Unreached):
         await _unreached(transaction, call, answer, engine=engine, retries=retries)
         return
+    if not call.begun:
+        await transaction.run("begin_run", id=call.run_id, begun_at=call.leased_at)
     if answer.version is not None:
         await transaction.run("learn_version", id=call.run_id, version=answer.version)
     if isinstance(answer, Raised):
@@ -74,16 +77,16 @@ async def _reported(transaction: Transaction, call: Call, answer: Reported, *, a
             await _take_step(transaction, call, step)
         except (ValueError, ExpressionError) as wrong:
             error = {"name": "StepRefused", "message": f"step {step.label!r}: {wrong}", "stack": None}
-            await fail_run(transaction, call.run_id, error, retriable=False)
+            await end_run(transaction, call.run_id, status="failed", result=error, retriable=False)
             return
     state = await transaction.one("outstanding", run_id=call.run_id)
     if state is not None and state["done"] > MAX_STEPS:
         error = {"name": "TooManySteps", "message": f"a run has at most {MAX_STEPS} steps", "stack": None}
-        await fail_run(transaction, call.run_id, error, retriable=False)
+        await end_run(transaction, call.run_id, status="failed", result=error, retriable=False)
     elif state is not None and state["open"] == 0 and not news and not again:
         # Calling again would bring the same answer for ever.
         error = {"name": "NothingNew", "message": "the app reported only steps that are finished", "stack": None}
-        await fail_run(transaction, call.run_id, error, retriable=False)
+        await end_run(transaction, call.run_id, status="failed", result=error, retriable=False)
     else:
         ended = {"StepRun", "StepError", "StepFailed"}
         await go_on(transaction, call.run_id, race=again or any(s.races and s.op in ended for s in answer.steps))
@@ -133,18 +136,22 @@ async def _invoke(transaction: Transaction, run_id: str, step: Step) -> None:
         error = {"name": "FunctionNotFound", "message": f"no app has registered function {function_id}", "stack": None}
         await memoise(transaction, run_id, step=step.id, name=step.label, memo={"error": error})
         return
+    function = read_function(row["config"])
+    if function.flow.debounce is not None or function.flow.batch is not None:
+        # The result of one run would belong to many invocations.
+        raise ValueError(f"the embedded engine does not invoke {function_id}, which debounces or batches its events")
     timeout = step.opts.get("timeout")
     due_at = transaction.now + (parse_duration(timeout) if timeout else _INVOKE_WAITS)
     await _pause(transaction, run_id, step, kind="invoke", due_at=due_at)
     event = make_event(transaction, name="inngest/function.invoked", data=payload.get("data") or {}, v=payload.get("v"))
-    await start_run(transaction, read_function(row["config"]), event, parent=(run_id, step.id))
+    await admit(transaction, function, event, parent=(run_id, step.id))
 
 
 async def _raised(transaction: Transaction, call: Call, answer: Raised, *, engine: str, retries: RetryPolicy) -> None:
     if answer.retriable and call.attempt + 1 < call.max_attempts:
         await _retry(transaction, call, answer.retry_at, engine=engine, retries=retries)
     elif await transaction.one("finish_job", id=call.job_id, engine=engine) is not None:
-        await fail_run(transaction, call.run_id, answer.error, retriable=answer.retriable)
+        await end_run(transaction, call.run_id, status="failed", result=answer.error, retriable=answer.retriable)
 
 
 async def _retry(
@@ -166,21 +173,3 @@ async def _unreached(
         return
     due_at = transaction.now + timedelta(seconds=retries.reconnect(call.unreachable_count + 1))
     await transaction.run("reconnect_job", id=call.job_id, engine=engine, due_at=due_at)
-
-
-async def fail_run(transaction: Transaction, run_id: str, error: dict[str, Any], *, retriable: bool) -> None:
-    """End a run as failed and tell whoever listens, such as the function's `on_failure`."""
-    run = await end_run(transaction, run_id, status="failed", result=error)
-    if run is None:
-        return
-    event = run["event"]
-    data = {
-        "error": {"error": error.get("name") if retriable else "NonRetriableError", **memo_error(error)},
-        "event": event,
-        "events": [{key: value for key, value in event.items() if key != "user"}],
-        "function_id": run["function_id"],
-        "result": error,
-        "run_id": run_id,
-    }
-    failed = make_event(transaction, name="inngest/function.failed", data=data, event_id=run_id)
-    await take_in(transaction, [failed])

@@ -12,6 +12,8 @@ from engine_bench import WAIT_S, Bench
 
 from agentic.local.engine import RegisteredElsewhere, RegistrationRefused
 
+_BATCH = inngest.Batch(max_size=2, timeout=datetime.timedelta(seconds=5))
+
 
 async def test_an_event_wakes_the_engine_which_does_not_wait_for_its_next_look(bench: Bench) -> None:
     started = 0
@@ -376,15 +378,25 @@ async def test_a_function_that_its_app_no_longer_lists_starts_no_more(bench: Ben
 
 
 async def test_what_the_engine_does_not_do_is_refused_by_name(bench: Bench) -> None:
-    @bench.client.create_function(
-        fn_id="slow",
-        debounce=inngest.Debounce(period=datetime.timedelta(seconds=5)),
-        trigger=inngest.TriggerEvent(event="slow"),
-    )
+    @bench.client.create_function(fn_id="slow", trigger=inngest.TriggerCron(cron="0 * * * *", jitter="5m"))
     async def slow(ctx: inngest.Context) -> None: ...
 
-    with pytest.raises(RegistrationRefused, match=r"shop-slow declares debounce.*set INNGEST_DEV"):
+    with pytest.raises(RegistrationRefused, match=r"shop-slow declares a cron with jitter.*set INNGEST_DEV"):
         await bench.serve(slow)
+
+
+async def test_a_step_that_the_engine_does_not_do_fails_the_run_by_name(bench: Bench) -> None:
+    @bench.client.create_function(fn_id="batches", batch_events=_BATCH, trigger=inngest.TriggerEvent(event="b"))
+    async def batches(ctx: inngest.Context) -> None: ...
+
+    @bench.client.create_function(fn_id="asks", trigger=inngest.TriggerEvent(event="asks"))
+    async def asks(ctx: inngest.Context) -> None:
+        await ctx.step.invoke("batches", function=batches)
+
+    await bench.serve(batches, asks)
+    await bench.send("asks")
+    run = await bench.run_of("shop-asks", "failed")
+    assert "does not invoke shop-batches, which debounces or batches" in run.result["message"]
 
 
 async def test_an_app_that_registers_with_another_engine_is_named(bench: Bench) -> None:
