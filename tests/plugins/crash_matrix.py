@@ -134,12 +134,15 @@ class DyingDatabase(Database):
         super().__init__(pool)
         self._when, _, self._name = point.partition(" ")
         self._claimed = False
+        self._claim_row = load_queries("calls")["claim_row"]
         self._names = {text: name for group in ("calls", "runs") for name, text in load_queries(group).items()}
 
     def _is_here(self, statement: str) -> bool:
         name = self._names.get(statement, "")
         if statement.startswith("with done as ("):
             name = "end_complete"
+        elif statement.endswith(self._claim_row):
+            name = "claim"
         self._claimed = self._claimed or name == "claim"
         if self._name == "the next append":
             return name in ("append", "finish") and self._claimed

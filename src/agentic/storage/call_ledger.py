@@ -1,11 +1,13 @@
 """The invoker's window on Postgres: preflight, COMMIT 1, COMMIT 2. The statements stand in ``queries/calls.sql``."""
 
+from collections.abc import Mapping
 from typing import Any, LiteralString
 
 from agentic.contract.errors import LeaseLost
 from agentic.contract.principal import Role, RunCeilings
 from agentic.contract.trust import Trust
 from agentic.services.tools.calls import ToolInvocation
+from agentic.services.tools.metering import Hold
 from agentic.services.tools.models import IdempotencyClass
 from agentic.services.tools.ports import (
     CallEnd,
@@ -18,6 +20,7 @@ from agentic.services.tools.ports import (
     RulesVersion,
 )
 from agentic.services.tools.records import DecisionRecord, SpanRecord
+from agentic.storage.artifact_columns import artifact_columns
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb, record, text
 from agentic.storage.queries import load_queries
@@ -29,6 +32,7 @@ class PostgresCallLedger:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._sql = load_queries("calls")
+        self._claim: LiteralString = self._sql["claim_run"] + self._sql["claim_body"] + self._sql["claim_row"]
 
     async def preflight(
         self, key: CallKey, *, inv: ToolInvocation, tool: str, version: int, contract_hash: str, digest: str
@@ -67,47 +71,8 @@ class PostgresCallLedger:
             raise LeaseLost(f"run {inv.run_id} is led by another worker")
 
     async def claim(self, request: ClaimRequest, *, inv: ToolInvocation) -> Claim | None:
-        spec, seen = request.spec, request.seen
-        row = await self._db.one(
-            self._sql["claim"],
-            {
-                "run_id": inv.run_id,
-                "organization_id": request.key.organization_id,
-                "fence": request.fence,
-                "scope": request.key.scope,
-                "key": request.key.key,
-                "request_hash": request.key.request_hash,
-                "tool": spec.name,
-                "contract_hash": spec.contract_hash,
-                "digest": request.digest,
-                "arguments_text": request.arguments_text,
-                "proposal_id": request.proposal_id,
-                "approval_id": request.approval_id,
-                "lease_s": request.lease_s,
-                "class": str(spec.idempotency),
-                "watermark": str(request.watermark),
-                "vendor_key_ttl_s": spec.vendor_key_ttl_s,
-                "connection_id": request.connection_id,
-                "origin_trust": str(request.origin_trust),
-                "seen_epoch": seen.epoch if seen else None,
-                "seen_attempt": seen.attempt if seen else None,
-                "seen_span_id": seen.span_id if seen else None,
-                **_span_params(request.span),
-                **_decision_params(request.decision),
-            },
-        )
-        if row is None:
-            return None
-        return Claim(
-            key=request.key,
-            tool=spec.name,
-            epoch=row["epoch"],
-            attempt=row["attempt"],
-            repeats=row["repeats"],
-            lease_expires_at=row["lease_expires_at"],
-            effect_sent_at=row["effect_sent_at"],
-            span_id=request.span.id,
-        )
+        row = await self._db.one(self._claim, claim_params(request, inv=inv))
+        return None if row is None else claimed(request, row)
 
     async def mark_effect_sent(self, claim: Claim) -> bool:
         return await self._db.count(self._sql["mark_effect_sent"], _fence(claim)) == 1
@@ -129,7 +94,9 @@ class PostgresCallLedger:
 
     async def _end(self, head: str, kind: str, claim: Claim, end: CallEnd, *, reason: str | None = None) -> bool:
         statement: LiteralString = f"with done as (\n{self._sql[head]}\n){self._sql['end_record']}"
-        artifact = end.artifact
+        if end.hold is not None:
+            statement += self._sql["end_reservation"]
+        statement += self._sql["end_row"]
         params = {
             **_fence(claim),
             **_span_params(end.span),
@@ -141,13 +108,57 @@ class PostgresCallLedger:
             "effect_kind": kind,
             "reason": text(reason),
             "usage": jsonb([record(item) for item in end.usage]),
-            "artifact_id": artifact.id if artifact else None,
-            "artifact_trust": str(artifact.trust) if artifact else None,
-            "artifact_body": artifact.body if artifact else None,
-            "artifact_complete": artifact.complete if artifact else None,
+            "hold": end.hold,
+            "artifact_id": end.artifact_id,
+            **artifact_columns(end.artifacts),
         }
         row = await self._db.one(statement, params)
         return row is not None and row["ended"] == 1
+
+
+def claim_params(request: ClaimRequest, *, inv: ToolInvocation) -> dict[str, Any]:
+    """The parameters of COMMIT 1."""
+    spec, seen = request.spec, request.seen
+    return {
+        "run_id": inv.run_id,
+        "organization_id": request.key.organization_id,
+        "fence": request.fence,
+        "scope": request.key.scope,
+        "key": request.key.key,
+        "request_hash": request.key.request_hash,
+        "tool": spec.name,
+        "contract_hash": spec.contract_hash,
+        "digest": request.digest,
+        "arguments_text": request.arguments_text,
+        "proposal_id": request.proposal_id,
+        "approval_id": request.approval_id,
+        "lease_s": request.lease_s,
+        "class": str(spec.idempotency),
+        "watermark": str(request.watermark),
+        "vendor_key_ttl_s": spec.vendor_key_ttl_s,
+        "connection_id": request.connection_id,
+        "origin_trust": str(request.origin_trust),
+        "seen_epoch": seen.epoch if seen else None,
+        "seen_attempt": seen.attempt if seen else None,
+        "seen_span_id": seen.span_id if seen else None,
+        **_span_params(request.span),
+        **_decision_params(request.decision),
+    }
+
+
+def claimed(request: ClaimRequest, row: Mapping[str, Any], *, hold: Hold | None = None) -> Claim:
+    """The claim that COMMIT 1 made."""
+    return Claim(
+        key=request.key,
+        tool=request.spec.name,
+        epoch=row["epoch"],
+        attempt=row["attempt"],
+        repeats=row["repeats"],
+        lease_expires_at=row["lease_expires_at"],
+        effect_sent_at=row["effect_sent_at"],
+        span_id=request.span.id,
+        hold=hold,
+    )
 
 
 def _fence(claim: Claim) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from agentic.contract.encoding import encode
 from agentic.contract.principal import Role
 from agentic.contract.results import ToolResult
 from agentic.services.journal.models import UncertainCall
+from agentic.services.tools.keys import usage_id_of
 from agentic.storage.database import Database
 from agentic.storage.encoding import text
 from agentic.storage.queries import load_queries
@@ -32,6 +33,7 @@ class PostgresJournalStore:
             **_key(call),
             "user_id": user_id,
             "evidence": text(evidence),
+            "usage_id": usage_id_of(call.organization_id, call.scope, call.key, call.epoch),
             "output": encode(answer.model_dump(mode="json")),
         }
         return await self._db.one(self._sql["confirm"], params) is not None
@@ -47,6 +49,10 @@ class PostgresJournalStore:
     async def sweep(self, *, grace_s: float, limit: int) -> int:
         await self._db.count(self._sql["sweep_stale"], {"grace_s": grace_s})
         row = await self._db.one(self._sql["sweep_uncertain"], {"grace_s": grace_s, "limit": limit})
+        return int(row["swept"]) if row is not None else 0
+
+    async def sweep_holds(self, *, limit: int) -> int:
+        row = await self._db.one(self._sql["sweep_holds"], {"limit": limit})
         return int(row["swept"]) if row is not None else 0
 
 

@@ -42,13 +42,14 @@ class Sweeps:
         return await self._outbox.sweep()
 
     async def runs(self) -> int:
-        """Expire approvals, settle stale claims, nudge due runs, remove outlived artifacts. Returns how many rows moved."""
+        """Expire approvals, settle stale claims, count lapsed holds as spent, nudge due runs, remove outlived artifacts. Returns how many rows moved."""
         await self._runs.ensure_partitions()
         expired = await self._approvals.expire(limit=LIMIT)
         settled = await self._journal.sweep(grace_s=CLAIM_GRACE_S, limit=LIMIT)
+        spent = await self._journal.sweep_holds(limit=LIMIT)
         nudges = await self._runs.nudge_due(quiet_s=self._quiet_s, limit=LIMIT)
         await self._outbox.flush(nudges)
-        return expired + settled + len(nudges) + await self._outlived_artifacts()
+        return expired + settled + spent + len(nudges) + await self._outlived_artifacts()
 
     async def _outlived_artifacts(self) -> int:
         """Remove what runs left whose time is over. An object store that is away costs the other sweeps nothing."""

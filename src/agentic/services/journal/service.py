@@ -36,6 +36,10 @@ class JournalStore(Protocol):
         """Apply the table's last row to claims nobody proposes again; how many became uncertain."""
         ...
 
+    async def sweep_holds(self, *, limit: int) -> int:
+        """Count as spent what reads hold whose end nobody told; how many."""
+        ...
+
 
 class JournalService:
     """Lists and settles uncertain calls, and sweeps stale claims."""
@@ -91,3 +95,7 @@ class JournalService:
     async def sweep(self, *, grace_s: float, limit: int = 100) -> int:
         """Hand claims that nobody will propose again to an operator, and forget those that had no effect (J5)."""
         return await self._store.sweep(grace_s=grace_s, limit=limit)
+
+    async def sweep_holds(self, *, limit: int = 100) -> int:
+        """Count as spent what a metered read holds that outlived its lease: the vendor may have charged (M1, ADR 0029)."""
+        return await self._store.sweep_holds(limit=limit)

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel
 
 from agentic.contract.json_types import JsonObject
-from agentic.contract.results import ErrorCode, Said, ToolResult
+from agentic.contract.results import ErrorCode, Said, ToolResult, ToolStop
 from agentic.services.tools.calls import ToolCall, ToolInvocation
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.models import ToolSpec
@@ -23,9 +23,15 @@ from agentic.services.tools.records import DecisionRecord
 class Refused(Exception):
     """The call ends here with a stable code; nothing ran."""
 
-    def __init__(self, code: ErrorCode, *, detail: str | None = None, said: Said | None = None) -> None:
+    def __init__(
+        self, code: ErrorCode, *, detail: str | None = None, said: Said | None = None, stop: ToolStop | None = None
+    ) -> None:
         super().__init__(code)
         self.result = refusal(code, detail=detail, said=said)
+        if stop is not None:
+            reason = stop if stop == "budget_exhausted" else None
+            meta = self.result.meta.model_copy(update={"partial_reason": reason})
+            self.result = self.result.model_copy(update={"stop": stop, "meta": meta})
         self.code = code
 
 

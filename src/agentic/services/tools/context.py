@@ -71,7 +71,8 @@ class CallContext:
         self, quantity: Decimal | int, unit: str, *, cost: Decimal | None = None, provider: str | None = None
     ) -> None:
         """Say what this call cost; billed once with the call's answer, however often it was attempted (M1)."""
-        self.usage.append(ReportedUsage(quantity=Decimal(quantity), unit=unit, cost=cost, provider=provider))
+        money = None if cost is None else Decimal(cost)
+        self.usage.append(ReportedUsage(quantity=Decimal(quantity), unit=str(unit), cost=money, provider=provider))
 
     def lower_trust(self, trust: Trust) -> None:
         """Say that this answer holds text of less trust than the tool declares, such as a page somebody outside wrote.

@@ -29,6 +29,8 @@ from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Found, VendorWindow, found
 from agentic.services.tools.execution import Execution
 from agentic.services.tools.keys import call_key
+from agentic.services.tools.meter import Meter
+from agentic.services.tools.metering import Hold
 from agentic.services.tools.models import MAX_NAME_LENGTH, MAX_OUTPUT_BYTES, ToolSpec, model_tool_name
 from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import (
@@ -83,6 +85,7 @@ class DefaultToolInvoker:
         settings: InvokerSettings | None = None,
         artifacts: ArtifactKeeper | None = None,
         events: EventSink = log_event,
+        meter: Meter | None = None,
     ) -> None:
         self._registry = registry
         self._ledger = ledger
@@ -90,8 +93,13 @@ class DefaultToolInvoker:
         self._clock = clock
         self._settings = settings or InvokerSettings()
         self._events = events
+        self._meter = meter or Meter()
         self._execution = Execution(
-            ledger=ledger, clock=clock, artifacts=artifacts, max_output_bytes=self._settings.max_output_bytes
+            ledger=ledger,
+            clock=clock,
+            artifacts=artifacts,
+            max_output_bytes=self._settings.max_output_bytes,
+            meter=self._meter,
         )
 
     async def invoke(self, call: ToolCall, inv: ToolInvocation) -> ToolResult:
@@ -106,8 +114,9 @@ class DefaultToolInvoker:
                     tell.started()
                     result = await self._execution.effect(claimed)
                 else:
+                    hold = await self._hold(decided) if decided.call.spec.metered else None
                     tell.started()
-                    result = await self._execution.read(decided)
+                    result = await self._execution.read(decided, hold=hold)
             except Answered as answered:
                 result = self._replayed(at, answered)
             except Refused as refused:
@@ -271,7 +280,10 @@ class DefaultToolInvoker:
                 span=open_span(at),
                 decision=at.record_of(decided.decision),
             )
-            claim = await self._ledger.claim(request, inv=at.inv)
+            if call.spec.metered:
+                claim = await self._meter.claim(call, request)
+            else:
+                claim = await self._ledger.claim(request, inv=at.inv)
             if claim is not None:
                 at.claim = claim
                 return Claimed(
@@ -281,6 +293,15 @@ class DefaultToolInvoker:
             _run_is_ours(call, pre)
             await self._journal(call, pre)
         raise ClaimInFlight(tool=call.spec.name, due_at=pre.now + timedelta(seconds=1))
+
+    async def _hold(self, decided: Decided) -> Hold:
+        """The money of a metered read, held before it runs; a run that is no longer ours says why (M2)."""
+        call = decided.call
+        try:
+            return await self._meter.hold_read(call, lease_s=call.spec.timeout_s + self._settings.claim_grace_s)
+        except LeaseLost:
+            _run_is_ours(call, await self._preflight(call))
+            raise
 
     # -- the ends -----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, assert_never
-from uuid import UUID, uuid4
 
 from pydantic import BaseModel
 
@@ -22,15 +21,17 @@ from agentic.services.tools.artifacts import ArtifactKeeper, InTheRow
 from agentic.services.tools.attempt import Attempt, Claimed, Decided, Prepared
 from agentic.services.tools.boundary import Facts, bounded
 from agentic.services.tools.cancellation import asked_to_stop
-from agentic.services.tools.context import CallContext, ReportedUsage
+from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Ending, HandlerEnd, ending
 from agentic.services.tools.handlers.errors import DefiniteRefusal
-from agentic.services.tools.keys import usage_id, vendor_key
+from agentic.services.tools.keys import vendor_key
+from agentic.services.tools.meter import Account, Meter, Silence
+from agentic.services.tools.metering import Hold
 from agentic.services.tools.models import MAX_OUTPUT_BYTES
 from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import CallEnd, CallLedger, Claim, Probe
-from agentic.services.tools.records import ArtifactRecord, UsageRecord
+from agentic.services.tools.records import ArtifactRecord
 from agentic.services.tools.redaction import redact_text
 from agentic.services.tools.tracing import closed_span
 
@@ -60,16 +61,22 @@ class Execution:
         clock: Clock,
         artifacts: ArtifactKeeper | None = None,
         max_output_bytes: int = MAX_OUTPUT_BYTES,
+        meter: Meter | None = None,
     ) -> None:
         self._ledger = ledger
+        self._meter = meter or Meter()
         self._clock = clock
         self._artifacts = artifacts or InTheRow()
         self._max_output_bytes = max_output_bytes
 
-    async def read(self, decided: Decided) -> ToolResult:
+    async def read(self, decided: Decided, *, hold: Hold | None = None) -> ToolResult:
         """Run a read: no claim, its span goes with the segment.
 
+        Args:
+            hold: the money held for a metered one; it is counted before the answer is returned (M4).
+
         Raises:
+            StorageUnavailable, ClaimLost: a metered one could not be counted.
             Exception: whatever the handler raised that is neither declared nor a time-out.
         """
         at = decided.call.at
@@ -77,9 +84,12 @@ class Execution:
         answer = await self._handle(decided.tool, decided.model, ctx)
         at.used(ctx.secrets)
         result, artifacts = await self._result(decided.call, decided.tool, ctx, answer)
+        account = await self._read_account(decided.call, ctx, answer, result, hold)
+        result, artifacts = account.result, [] if account.withheld else artifacts
         trail = at.inv.trail
         trail.tool_calls += 1
-        trail.usage.extend(_usage(at, item, id=uuid4()) for item in ctx.usage)
+        if hold is None:
+            trail.usage.extend(account.usage)
         trail.decisions.append(at.record_of(decided.decision))
         _observed(at, ctx, result)
         trail.artifacts.extend(await self._kept(at, artifacts))
@@ -122,7 +132,7 @@ class Execution:
                 case Ending.RELEASE:
                     return await self._release(claimed, ctx, answer)
                 case Ending.RELEASE_AND_RAISE:
-                    call.at.ended = await self._release(claimed, ctx, answer)
+                    call.at.ended = await self._release(claimed, ctx, answer, sent=watermark.set_)
                     raise answer.error or TimeoutError(f"{call.spec.name} did not answer in time")
                 case Ending.REPEAT:
                     repeats += 1
@@ -155,7 +165,7 @@ class Execution:
             probed = await _probe(claimed.tool.probe, claimed.model, ctx)
             claimed.call.at.used(ctx.secrets)
             if probed is not None and probed.value is not None:
-                return await self._complete(claimed, ctx, probed)
+                return await self._complete(claimed, ctx, probed, silence=Silence.SPENT)
             if probed is not None:
                 await self._release(claimed, ctx, HandlerAnswer(end=HandlerEnd.RETRYABLE_REFUSAL))
                 raise ClaimInFlight(tool=claimed.call.spec.name, due_at=self._clock.now())
@@ -256,19 +266,42 @@ class Execution:
         organization_id, run_id = at.inv.organization_id, at.inv.run_id
         return [await self._artifacts.keep(each, organization_id=organization_id, run_id=run_id) for each in records]
 
-    async def _complete(self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer) -> ToolResult:
+    async def _complete(
+        self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer, *, silence: Silence | None = None
+    ) -> ToolResult:
         result, artifacts = await self._result(claimed.call, claimed.tool, ctx, answer)
-        artifacts = await self._kept(claimed.call.at, artifacts)
-        usage = [_usage(claimed.call.at, item, id=usage_id(claimed.claim, n)) for n, item in enumerate(ctx.usage)]
-        await self._store(claimed, self._ledger.complete, result, usage=usage, artifacts=artifacts)
-        _observed(claimed.call.at, ctx, result)
-        return result
+        account = await self._meter.of_effect(claimed, result, ctx.usage, silence=silence or _silence(answer.end))
+        artifacts = [] if account.withheld else await self._kept(claimed.call.at, artifacts)
+        await self._store(claimed, self._ledger.complete, account.result, account=account, artifacts=artifacts)
+        _observed(claimed.call.at, ctx, account.result)
+        return account.result
 
-    async def _release(self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer) -> ToolResult:
+    async def _release(
+        self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer, *, sent: bool = False
+    ) -> ToolResult:
+        """Forget the claim.
+
+        Args:
+            sent: the effect may have left, and making it again is harmless; what it may have cost is spent all the same.
+        """
         result, _ = await self._result(claimed.call, claimed.tool, ctx, answer)
         raised = answer.error if answer.end is HandlerEnd.RAISED else None
-        await self._store(claimed, self._ledger.release, result, raised=raised)
+        account = None
+        if claimed.call.spec.metered:
+            silence, usage = (Silence.SPENT, ()) if sent else (Silence.FREE, ctx.usage)
+            account = await self._meter.of_effect(claimed, result, usage, silence=silence)
+            result = account.result
+        await self._store(claimed, self._ledger.release, result, account=account, raised=raised)
         return result
+
+    async def _read_account(
+        self, call: Prepared, ctx: CallContext, answer: HandlerAnswer, result: ToolResult, hold: Hold | None
+    ) -> Account:
+        if hold is None:
+            return self._meter.of_read(call, result, ctx.usage) if ctx.usage else Account(result=result)
+        if answer.end in (HandlerEnd.RAISED, HandlerEnd.TIMED_OUT):
+            return Account(result=result)  # it may have been charged: held until its lease is over, then spent
+        return await self._meter.end_read(call, result, ctx.usage, hold=hold, silence=_silence(answer.end))
 
     async def _store(
         self,
@@ -276,7 +309,7 @@ class Execution:
         how: Callable[[Claim, CallEnd], Awaitable[bool]],
         result: ToolResult,
         *,
-        usage: Sequence[UsageRecord] = (),
+        account: Account | None = None,
         artifacts: Sequence[ArtifactRecord] = (),
         raised: Exception | None = None,
     ) -> None:
@@ -292,7 +325,8 @@ class Execution:
             output=encode(result.model_dump(mode="json")),
             span=closed_span(at, result, now=self._clock.now(), raised=raised),
             proposal_id=at.call.proposal_id,
-            usage=usage,
+            usage=account.usage if account is not None else (),
+            hold=account.hold if account is not None else None,
             artifact_id=result.meta.artifact_id,
             artifacts=artifacts,
         )
@@ -355,6 +389,11 @@ def _observed(at: Attempt, ctx: CallContext, result: ToolResult) -> None:
         at.inv.trail.evidence[at.call.wire_call_id] = ctx.evidence
 
 
+def _silence(end: HandlerEnd) -> Silence:
+    """What it means that a metered call which ended like this reported nothing."""
+    return Silence.FAULT if end is HandlerEnd.RETURNED else Silence.FREE
+
+
 def _said(by: Literal["remote", "domain"], words: str, ctx: CallContext) -> Said:
     return Said(by=by, text=redact_text(clean_text(words), ctx.secrets)[:MAX_SAID_CHARS])
 
@@ -364,19 +403,6 @@ def _words(error: Exception | None) -> str:
         return str(error)
     except Exception:  # a refusal is an answer even when its text cannot be had
         return type(error).__name__
-
-
-def _usage(at: Attempt, item: ReportedUsage, *, id: UUID) -> UsageRecord:
-    return UsageRecord(
-        id=id,
-        kind="tool",
-        provider=item.provider or at.call.tool.split(".", 1)[0],
-        item=at.call.tool,
-        quantity=item.quantity,
-        unit=item.unit,
-        cost=item.cost,
-        span_id=at.span_id,
-    )
 
 
 def _reason(cause: HandlerAnswer | None) -> str:

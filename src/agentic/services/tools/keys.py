@@ -33,7 +33,17 @@ def vendor_key(claim: Claim) -> str:
 
 def usage_id(claim: Claim, index: int) -> UUID:
     """The id of a usage row of a claimed call: derived from key and epoch, so that it is written once (M1)."""
-    return uuid5(_USAGE, f"{claim.key.organization_id}:{claim.key.scope}:{claim.key.key}:{claim.epoch}:{index}")
+    return usage_id_of(claim.key.organization_id, claim.key.scope, claim.key.key, claim.epoch, index)
+
+
+def usage_id_of(organization_id: UUID, scope: str, key: str, epoch: int, index: int = 0) -> UUID:
+    """``usage_id`` for whoever knows the claim by its row."""
+    return uuid5(_USAGE, f"{organization_id}:{scope}:{key}:{epoch}:{index}")
+
+
+def read_usage_id(span_id: UUID, index: int = 0) -> UUID:
+    """The id of a usage row of a metered read, of which each attempt is an operation of its own. The first is its hold's id, too."""
+    return uuid5(_USAGE, f"read:{span_id}:{index}")
 
 
 def repetition_key(tool: str, arguments_text: str | None) -> str:

@@ -36,6 +36,23 @@ class Priced:
     price_row: UUID | None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hold:
+    """Money held for one call until it ends, and what its report can be counted by."""
+
+    bound: Decimal
+    """The most the call can cost, as its tool declares it."""
+    prices: Sequence[Price]
+    """Rows that may apply; which one does is decided with the report."""
+    at: datetime
+    """When it was held, by the database's clock."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OverBudget:
+    """The run's tree has no room for the bound of a call; nothing was held and nothing claimed (M2)."""
+
+
 class Pricing(Protocol):
     """Tells what a report costs."""
 
@@ -51,3 +68,14 @@ class Pricing(Protocol):
             at: the moment whose prices count, by the database's clock.
         """
         ...
+
+
+_MAX_DIGITS = 30
+
+
+def countable(amount: Decimal) -> bool:
+    """Whether an amount can stand in the books: finite, not negative, at most 30 digits before and after the point."""
+    if not amount.is_finite() or amount < 0:
+        return False
+    _, digits, exponent = amount.as_tuple()
+    return isinstance(exponent, int) and exponent >= -_MAX_DIGITS and len(digits) + exponent <= _MAX_DIGITS

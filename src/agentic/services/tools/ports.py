@@ -6,6 +6,7 @@ The ledger's statements are fenced: one that matches nothing means somebody else
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from agentic.contract.principal import Role, RunCeilings
 from agentic.contract.trust import Trust
 from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.context import CallContext
+from agentic.services.tools.metering import Hold, OverBudget
 from agentic.services.tools.models import IdempotencyClass, Risk, SideEffects, ToolSpec, Watermark
 from agentic.services.tools.records import ArtifactRecord, DecisionRecord, SpanRecord, UsageRecord
 
@@ -136,6 +138,8 @@ class Claim:
     lease_expires_at: datetime
     effect_sent_at: datetime | None
     span_id: UUID
+    hold: Hold | None = None
+    """The money held for a metered call (M2)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,6 +152,8 @@ class CallEnd:
     span: SpanRecord
     proposal_id: UUID | None
     usage: Sequence[UsageRecord] = ()
+    hold: Literal["settled", "released"] | None = None
+    """What becomes of the money held for a metered call; ``None`` leaves it held, and for a call that holds none."""
     artifact_id: UUID | None = None
     """Where the whole of the answer is kept."""
     artifacts: Sequence[ArtifactRecord] = ()
@@ -205,6 +211,43 @@ class CallLedger(Protocol):
 
     async def uncertain(self, claim: Claim, end: CallEnd, *, reason: str) -> bool:
         """Nobody will know: hand the call to an operator."""
+        ...
+
+
+class MeterLedger(Protocol):
+    """The meter's window on the database. Who asks what a tree has left waits for those who asked before (M2)."""
+
+    async def claim_metered(
+        self, request: ClaimRequest, *, bound: Decimal, inv: ToolInvocation
+    ) -> Claim | OverBudget | None:
+        """COMMIT 1 with the bound held for the claim's epoch; ``None`` as ``CallLedger.claim`` says it.
+
+        A claim that is taken over has its hold already and needs no second one.
+        """
+        ...
+
+    async def hold_read(
+        self, *, tool: str, span_id: UUID, bound: Decimal, lease_s: float, inv: ToolInvocation
+    ) -> Hold | OverBudget | None:
+        """Hold the bound of a read, once however often it is asked; ``None`` when the run's lease is not ours."""
+        ...
+
+    async def end_read(
+        self,
+        *,
+        span_id: UUID,
+        state: Literal["settled", "released"],
+        usage: Sequence[UsageRecord],
+        organization_id: UUID,
+    ) -> bool:
+        """Put the lines of a read in the place of its hold; ``True`` also when an earlier try arrived after all.
+
+        ``False``: its lease was over and it has been counted as spent.
+        """
+        ...
+
+    async def hold_of(self, *, tool: str, bound: Decimal, organization_id: UUID) -> Hold:
+        """A hold that stands for a claim found by its row, with the prices of now."""
         ...
 
 

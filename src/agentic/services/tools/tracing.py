@@ -95,6 +95,8 @@ def span_attributes(at: Attempt, result: ToolResult | None) -> dict[str, Any]:
             attributes["tool.reason_code"] = code
         if result.meta.replayed:
             attributes["replayed"] = True
+        if result.meta.usage_id is not None:
+            attributes["usage.id"] = str(result.meta.usage_id)
     return attributes
 
 

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from decimal import Context, Decimal, Inexact
+from decimal import Context, Inexact
 from uuid import UUID
 
 from agentic.services.tools.context import ReportedUsage
-from agentic.services.tools.metering import Price, Priced
+from agentic.services.tools.metering import Price, Priced, countable
 
 __all__ = ["ANY_ITEM", "Price", "Priced", "countable", "price_of", "priced"]
 
 ANY_ITEM = "*"
 """A price's item that stands for everything of its provider."""
-_MAX_DIGITS = 30
-_EXACT = Context(prec=4 * _MAX_DIGITS, traps=[Inexact])
+_EXACT = Context(prec=150, traps=[Inexact])
+"""A product of two countable amounts has at most 120 digits."""
 
 
 def priced(
@@ -69,11 +69,3 @@ def price_of(
         key=lambda row: (row.organization_id is not None, row.item != ANY_ITEM, row.valid_from, row.id),
         default=None,
     )
-
-
-def countable(amount: Decimal) -> bool:
-    """Whether an amount can stand in the books: finite, not negative, at most 30 digits before and after the point."""
-    if not amount.is_finite() or amount < 0:
-        return False
-    _, digits, exponent = amount.as_tuple()
-    return isinstance(exponent, int) and exponent >= -_MAX_DIGITS and len(digits) + exponent <= _MAX_DIGITS

@@ -60,14 +60,18 @@ left join lateral (
 ) a on true
 where r.id = %(run_id)s and r.organization_id = %(organization_id)s
 
--- name: claim
--- COMMIT 1: claim, watermark, decision and open span, only while the run's lease is ours and the key is as the preflight saw it.
+-- name: claim_run
+-- Head of COMMIT 1, before claim_body: only while the run's lease is ours.
 with run as materialized (
     select id, organization_id from agent.runs
     where id = %(run_id)s and organization_id = %(organization_id)s and fence = %(fence)s
       and state = 'running' and lease_expires_at > clock_timestamp() and cancel_requested_at is null
     for share
-), claimed as (
+)
+
+-- name: claim_body
+-- Middle of COMMIT 1, after a "with … run": claim, watermark, decision and open span, if the key is as the preflight saw it.
+, claimed as (
     insert into agent.idempotency_keys as k (
         organization_id, scope, key, request_hash, run_id, fence, tool, contract_hash, digest, arguments_text, proposal_id, approval_id,
         span_id, lease_expires_at, idempotency_class, watermark, effect_sent_at, vendor_key_ttl_s, connection_id, origin_trust
@@ -109,7 +113,118 @@ with run as materialized (
         %(decision_effect)s, %(decision_rule_id)s, %(decision_rule_version)s, %(decision_reason)s, %(origin_trust)s::agent.trust
     from claimed
 )
+
+-- name: claim_row
+-- End of COMMIT 1. No row: the lease is not ours, or the key moved.
 select attempt, epoch, repeats, lease_expires_at, effect_sent_at from claimed
+
+-- name: lock_meter
+-- Whoever asks what a tree has left waits here for everybody who asked before, until their holds are in the table. First in its
+-- transaction: the next statement reads with a snapshot that holds them. Locks are taken in the order meter, run, chains.
+select pg_advisory_xact_lock('agent.usage_reservations'::regclass::oid::int, hashtext(root_run_id::text)) from agent.runs
+where id = %(run_id)s and organization_id = %(organization_id)s
+
+-- name: budget
+-- What the tree has left, by lines and holds, and the prices that may apply; after lock_meter, in a statement of its own.
+-- A hold that this call has already, by an attempt whose worker died, is in the sum: it needs no second one.
+with leased as materialized (
+    select id, organization_id, root_run_id, ceilings from agent.runs
+    where id = %(run_id)s and organization_id = %(organization_id)s and fence = %(fence)s
+      and state = 'running' and lease_expires_at > clock_timestamp() and cancel_requested_at is null
+    for share
+), total as materialized (
+    select
+        leased.id, leased.root_run_id, leased.organization_id,
+        least((root.ceilings ->> 'max_cost')::numeric, (leased.ceilings ->> 'max_cost')::numeric) as ceiling,
+        exists (
+            select from agent.usage_reservations r
+            where r.owner = %(owner)s and r.owner_ref = %(held_ref)s and r.state = 'held' and r.root_run_id = leased.root_run_id
+        ) as has_hold
+    from leased join agent.runs root on root.id = leased.root_run_id and root.organization_id = leased.organization_id
+), budget as materialized (
+    select
+        total.*,
+        case when total.ceiling is null or total.has_hold then true else (
+            select sum(u.amount) < total.ceiling and sum(u.amount) + %(bound)s::numeric <= total.ceiling
+            from (
+                select 0::numeric as amount
+                union all
+                select l.cost from agent.ai_usage_log l where l.root_run_id = total.root_run_id and l.cost is not null
+                union all
+                select r.amount from agent.usage_reservations r where r.root_run_id = total.root_run_id and r.state = 'held'
+            ) u
+        ) end as affordable,
+        clock_timestamp() as now,
+        agent.prices_of(total.organization_id, %(tool)s) as prices
+    from total
+)
+
+-- name: claim_run_metered
+-- Head of a metered COMMIT 1, after budget: as claim_run, if the key is as the preflight saw it and the bound fits.
+, key as materialized (
+    select not exists (
+        select from agent.idempotency_keys k
+        where k.organization_id = %(organization_id)s and k.scope = %(scope)s and k.key = %(key)s
+          and (k.state <> 'processing' or k.lease_expires_at > clock_timestamp()
+               or k.epoch is distinct from %(seen_epoch)s::bigint or k.attempt is distinct from %(seen_attempt)s::int)
+    ) as as_seen
+), run as materialized (
+    select budget.id, budget.organization_id, budget.root_run_id from budget, key where budget.affordable and key.as_seen
+)
+
+-- name: claim_row_metered
+-- End of a metered COMMIT 1: the bound is held for the claim's epoch. A row without an epoch: the bound did not fit, or the key moved.
+, hold as (
+    insert into agent.usage_reservations (organization_id, root_run_id, run_id, owner, owner_ref, amount, tool, span_id)
+    select c.organization_id, run.root_run_id, c.run_id, 'claim', concat_ws(':', c.organization_id, %(scope)s::text, %(key)s::text, c.epoch),
+        %(bound)s, %(tool)s, %(span_id)s
+    from claimed c cross join run
+    on conflict (owner, owner_ref) where state = 'held' do nothing
+)
+select budget.affordable, budget.now, budget.prices, key.as_seen, c.attempt, c.epoch, c.repeats, c.lease_expires_at, c.effect_sent_at
+from budget cross join key left join claimed c on true
+
+-- name: hold_for_read
+-- After budget: the bound of a metered read is held before its handler starts, for as long as the call may take. No row: the lease is not ours.
+, hold as (
+    insert into agent.usage_reservations (
+        id, organization_id, root_run_id, run_id, owner, owner_ref, amount, tool, span_id, lease_expires_at
+    )
+    select %(usage_id)s, organization_id, root_run_id, id, 'read', %(held_ref)s, %(bound)s, %(tool)s, %(span_id)s,
+        clock_timestamp() + make_interval(secs => %(lease_s)s)
+    from budget where affordable
+    on conflict (owner, owner_ref) where state = 'held' do nothing
+)
+select affordable, now, prices from budget
+
+-- name: end_read
+-- A metered read has ended: its lines take the place of what was held, or nothing was charged and the hold goes. Asked again after a
+-- dropped connection, `stood` and `lines` tell that the first time arrived.
+with ended as (
+    update agent.usage_reservations set state = %(state)s, ended_at = clock_timestamp()
+    where owner = 'read' and owner_ref = %(held_ref)s and organization_id = %(organization_id)s and state = 'held'
+    returning organization_id, root_run_id, run_id, span_id
+), usage as (
+    insert into agent.ai_usage_log (
+        id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost, price_row, ok, error, estimated
+    )
+    select u.id, ended.organization_id, ended.root_run_id, ended.run_id, ended.span_id, u.kind, u.provider, u.item, u.quantity, u.unit,
+        u.cost, u.price_row, u.ok, u.error, u.estimated
+    from ended
+    cross join jsonb_to_recordset(%(usage)s::jsonb)
+        as u(id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric, price_row text, ok boolean,
+             error text, estimated boolean)
+    on conflict (id) do nothing
+)
+select
+    exists (select from ended) as ended,
+    (select r.state from agent.usage_reservations r where r.id = %(usage_id)s) as stood,
+    (select count(*) from agent.ai_usage_log l join jsonb_to_recordset(%(usage)s::jsonb) as u(id uuid, estimated boolean)
+        on u.id = l.id and u.estimated = l.estimated) as lines
+
+-- name: prices
+-- The prices that may apply to a call of a tool now.
+select clock_timestamp() as now, agent.prices_of(%(organization_id)s, %(tool)s) as prices
 
 -- name: mark_effect_sent
 -- The watermark of a tool that sets it at the transport: from here on the effect may have left.
@@ -159,24 +274,31 @@ returning organization_id, run_id, scope, key, epoch, attempt, tool
 , span as (
     update agent.spans s set
         state = 'closed', status = %(span_status)s, code = %(span_code)s, ended_at = %(span_ended_at)s,
-        attributes = s.attributes || %(span_attributes)s::jsonb, output = %(span_output)s
+        attributes = s.attributes || %(span_attributes)s::jsonb, output = %(span_output)s, input = coalesce(%(span_input)s, s.input)
     from done
     where s.run_id = done.run_id and s.id = %(span_id)s
 ), effect as (
     insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, outcome_code, note)
     select organization_id, run_id, %(effect_kind)s, tool, scope, key, epoch, attempt, %(span_id)s, %(outcome_code)s, %(reason)s from done
 ), usage as (
-    insert into agent.ai_usage_log (id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost)
-    select u.id, done.organization_id, r.root_run_id, r.id, %(span_id)s, u.kind, u.provider, u.item, u.quantity, u.unit, u.cost
+    insert into agent.ai_usage_log (
+        id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost, price_row, ok, error, estimated
+    )
+    select u.id, done.organization_id, r.root_run_id, r.id, %(span_id)s, u.kind, u.provider, u.item, u.quantity, u.unit, u.cost,
+        u.price_row, u.ok, u.error, u.estimated
     from done join agent.runs r on r.id = done.run_id
     cross join jsonb_to_recordset(%(usage)s::jsonb)
-        as u(id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric)
+        as u(id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric, price_row text, ok boolean,
+             error text, estimated boolean)
     on conflict (id) do nothing
 ), artifact as (
-    insert into agent.artifacts (id, organization_id, run_id, span_id, trust, sha256, size_bytes, complete, body)
-    select %(artifact_id)s, organization_id, run_id, %(span_id)s, %(artifact_trust)s::agent.trust,
-        encode(sha256(%(artifact_body)s::bytea), 'hex'), length(%(artifact_body)s::bytea), %(artifact_complete)s, %(artifact_body)s
-    from done where %(artifact_id)s::uuid is not null
+    insert into agent.artifacts (id, organization_id, run_id, span_id, media_type, trust, sha256, size_bytes, complete, place, body)
+    select a.id, done.organization_id, done.run_id, %(span_id)s, a.media_type, a.trust, a.sha256, a.size_bytes, a.complete, a.place, a.body
+    from done
+    cross join unnest(%(artifact_ids)s::uuid[], %(artifact_media_types)s::text[], %(artifact_trusts)s::agent.trust[],
+        %(artifact_hashes)s::text[], %(artifact_sizes)s::bigint[], %(artifact_completes)s::boolean[], %(artifact_places)s::text[],
+        %(artifact_bodies)s::bytea[]) as a(id, media_type, trust, sha256, size_bytes, complete, place, body)
+    on conflict (id) do nothing
 ), proposal as (
     update agent.proposals p set state = 'done', done_at = clock_timestamp(), outcome_code = %(outcome_code)s
     from done
@@ -186,7 +308,18 @@ returning organization_id, run_id, scope, key, epoch, attempt, tool
     from done
     where r.id = done.run_id and %(effect_kind)s = 'uncertain'
 )
+
+-- name: end_row
+-- End of COMMIT 2. Zero: a later worker owns the call.
 select count(*) as ended from done
+
+-- name: end_reservation
+-- What was held for a metered claim goes with COMMIT 2, before end_row: its lines take the place, or nothing was charged.
+, hold as (
+    update agent.usage_reservations r set state = %(hold)s, ended_at = clock_timestamp()
+    from done
+    where r.owner = 'claim' and r.owner_ref = concat_ws(':', done.organization_id, done.scope, done.key, done.epoch) and r.state = 'held'
+)
 
 -- name: refuse
 -- A refused call, committed at once: span, decision, proposal done.

@@ -8,7 +8,8 @@ where organization_id = %(organization_id)s and state = 'uncertain' and (%(run_i
 order by uncertain_at
 
 -- name: confirm
--- It happened: the call is completed with what the operator saw. One decision, one line in the record.
+-- It happened: the call is completed with what the operator saw. One decision, one line in the record. What was held for a metered
+-- one is spent.
 with run as materialized (
     select r.id from agent.runs r join agent.idempotency_keys k on k.run_id = r.id
     where k.organization_id = %(organization_id)s and k.scope = %(scope)s and k.key = %(key)s
@@ -26,6 +27,18 @@ with run as materialized (
 ), effect as (
     insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, actor, note)
     select organization_id, run_id, 'confirmed', tool, scope, key, epoch, attempt, span_id, %(user_id)s, %(evidence)s from done
+), hold as (
+    update agent.usage_reservations h set state = 'settled', ended_at = clock_timestamp()
+    from done
+    where h.owner = 'claim' and h.owner_ref = concat_ws(':', done.organization_id, done.scope, done.key, done.epoch) and h.state = 'held'
+    returning h.organization_id, h.root_run_id, h.run_id, h.span_id, h.tool, h.amount
+), line as (
+    insert into agent.ai_usage_log (
+        id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost, ok, error, estimated
+    )
+    select %(usage_id)s, organization_id, root_run_id, run_id, span_id, 'tool', split_part(tool, '.', 1), tool, 1, 'call', amount, true, 'no_report', true
+    from hold
+    on conflict (id) do nothing
 ), settled as (
     update agent.runs r set has_uncertain = exists (
         select from agent.idempotency_keys k
@@ -36,7 +49,7 @@ with run as materialized (
 select run_id from done
 
 -- name: deny
--- It did not happen: the key is free again under a new epoch, and a repeat asks a new approval.
+-- It did not happen: the key is free again under a new epoch, a repeat asks a new approval, and what was held for it is free.
 with run as materialized (
     select r.id from agent.runs r join agent.idempotency_keys k on k.run_id = r.id
     where k.organization_id = %(organization_id)s and k.scope = %(scope)s and k.key = %(key)s
@@ -55,6 +68,10 @@ with run as materialized (
 ), effect as (
     insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, actor, note)
     select organization_id, run_id, 'denied', tool, scope, key, epoch, attempt, span_id, %(user_id)s, %(evidence)s from done
+), hold as (
+    update agent.usage_reservations h set state = 'released', ended_at = clock_timestamp()
+    from done
+    where h.owner = 'claim' and h.owner_ref = concat_ws(':', done.organization_id, done.scope, done.key, done.epoch) and h.state = 'held'
 ), settled as (
     update agent.runs r set has_uncertain = exists (
         select from agent.idempotency_keys k
@@ -72,6 +89,10 @@ with done as (
       and k.lease_expires_at <= clock_timestamp() - make_interval(secs => %(grace_s)s)
       and r.state in ('succeeded', 'failed', 'cancelled')
     returning k.organization_id, k.run_id, k.scope, k.key, k.epoch, k.attempt, k.tool, k.span_id
+), hold as (
+    update agent.usage_reservations h set state = 'released', ended_at = clock_timestamp()
+    from done
+    where h.owner = 'claim' and h.owner_ref = concat_ws(':', done.organization_id, done.scope, done.key, done.epoch) and h.state = 'held'
 ), span as (
     update agent.spans s set state = 'closed', status = 'lost', ended_at = clock_timestamp()
     from done where s.run_id = done.run_id and s.id = done.span_id and s.state = 'open'
@@ -109,5 +130,27 @@ with stale as materialized (
 ), effect as (
     insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, note)
     select organization_id, run_id, 'uncertain', tool, scope, key, epoch, attempt, span_id, 'found by the sweep' from done
+)
+select count(*) as swept from done
+
+-- name: sweep_holds
+-- Reads whose money was held and whose end nobody told, as long as they could take: the vendor may have charged, so the bound is spent.
+with lapsed as materialized (
+    select id from agent.usage_reservations
+    where state = 'held' and owner = 'read' and lease_expires_at <= clock_timestamp()
+    order by lease_expires_at
+    limit %(limit)s
+    for update skip locked
+), done as (
+    update agent.usage_reservations h set state = 'settled', ended_at = clock_timestamp()
+    from lapsed where h.id = lapsed.id and h.state = 'held'
+    returning h.id, h.organization_id, h.root_run_id, h.run_id, h.span_id, h.tool, h.amount
+), line as (
+    insert into agent.ai_usage_log (
+        id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost, ok, error, estimated
+    )
+    select id, organization_id, root_run_id, run_id, span_id, 'tool', split_part(tool, '.', 1), tool, 1, 'call', amount, false, 'no_report', true
+    from done
+    on conflict (id) do nothing
 )
 select count(*) as swept from done
