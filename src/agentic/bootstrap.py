@@ -19,6 +19,7 @@ from agentic.services.approvals.service import ApprovalService
 from agentic.services.artifacts.keeping import ElsewhereOrInTheRow
 from agentic.services.artifacts.ports import ArtifactBodies
 from agentic.services.artifacts.service import Artifacts
+from agentic.services.audit.service import AuditService
 from agentic.services.capacity.declared import Capacity
 from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import EventBus, Outbox
@@ -27,18 +28,23 @@ from agentic.services.policy.url_seen import url_seen
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.default_invoker import DefaultToolInvoker, InvokerSettings
+from agentic.services.tools.meter import Meter
 from agentic.services.tools.ports import PolicyPort
 from agentic.services.tools.registry import ToolRegistry, build_registry
+from agentic.services.usage.pricing import priced
 from agentic.storage.approval_store import PostgresApprovalStore
 from agentic.storage.artifact_store import PostgresArtifactRows, PostgresBodies
+from agentic.storage.audit_store import PostgresAuditStore
 from agentic.storage.call_ledger import PostgresCallLedger
 from agentic.storage.catalogue_store import PostgresCatalogueStore
 from agentic.storage.database import Database
 from agentic.storage.journal_store import PostgresJournalStore
+from agentic.storage.meter_ledger import PostgresMeterLedger
 from agentic.storage.outbox_store import PostgresOutboxStore
 from agentic.storage.policy_store import PostgresPolicyStore
 from agentic.storage.pool import Pool, open_pool
 from agentic.storage.run_store import PostgresRunStore
+from agentic.storage.usage_store import PostgresUsageStore
 
 if TYPE_CHECKING:
     from agentic.runtime.agent.agno.runtime import AgnoLoop
@@ -84,9 +90,11 @@ class Platform:
     database: Database
     runs: Runs
     run_store: PostgresRunStore
+    usage: PostgresUsageStore
     approvals: ApprovalService
     approval_store: PostgresApprovalStore
     journal: JournalService
+    audit: AuditService
     artifacts: Artifacts
     policy: PolicyService
     catalogue: PostgresCatalogueStore
@@ -158,6 +166,7 @@ async def open_platform(
             policy=policy or engine,
             clock=clock,
             settings=invoker_settings,
+            meter=Meter(ledger=PostgresMeterLedger(database), pricing=priced),
             artifacts=ElsewhereOrInTheRow(bodies=artifact_bodies) if artifact_bodies is not None else None,
         )
         try:
@@ -175,9 +184,11 @@ async def open_platform(
                     timings=timings,
                 ),
                 run_store=run_store,
+                usage=PostgresUsageStore(database),
                 approvals=approvals,
                 approval_store=approval_store,
                 journal=journal,
+                audit=AuditService(PostgresAuditStore(database)),
                 artifacts=artifacts,
                 policy=PolicyService(
                     store=policy_store,
@@ -220,8 +231,10 @@ def api_ports(platform: Platform) -> ApiPorts:
     return ApiPorts(
         runs=platform.runs,
         run_store=platform.run_store,
+        usage=platform.usage,
         approvals=platform.approvals,
         journal=platform.journal,
+        audit=platform.audit,
         artifacts=platform.artifacts,
         agent=platform.app.agent,
         role=platform.approval_store.role,
