@@ -12,6 +12,7 @@ from agentic.services.audit.service import AuditService
 from agentic.services.artifacts.service import Artifacts
 from agentic.services.journal.service import JournalService
 from agentic.services.runs.ports import RunStore
+from agentic.services.usage.ports import UsageReader
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +22,7 @@ class ApiPorts:
     Attributes:
         runs: starts, cancels and shows runs.
         run_store: lists runs.
+        usage: tells what runs used and cost.
         approvals: lists and decides approvals.
         journal: lists and settles uncertain calls.
         audit: checks the records of runs.
@@ -32,6 +34,7 @@ class ApiPorts:
 
     runs: Runs
     run_store: RunStore
+    usage: UsageReader
     approvals: ApprovalService
     journal: JournalService
     audit: AuditService

@@ -11,6 +11,7 @@ from agentic.api.access import Access
 from agentic.api.auth import Caller
 from agentic.api.errors import BadRequest
 from agentic.api.ports import ApiPorts
+from agentic.api.usage_views import run_usage_view
 from agentic.api.views import run_list_view, tree_view
 from agentic.contract.errors import ProgramFault
 from agentic.contract.principal import Principal
@@ -57,6 +58,12 @@ def run_routes(ports: ApiPorts, access: Access) -> APIRouter:
     async def audit(caller: Annotated[Caller, Depends(access)], run_id: UUID) -> JSONResponse:
         found = await ports.audit.verify(caller.organization_id, run_id, user_id=caller.user_id)
         return JSONResponse(found.model_dump(mode="json"))
+
+    @router.get("/{run_id}/usage")
+    async def used(
+        caller: Annotated[Caller, Depends(access)], run_id: UUID, limit: Annotated[int, Query(ge=1, le=1000)] = 500
+    ) -> JSONResponse:
+        return JSONResponse(run_usage_view(await ports.usage.of_run(caller.organization_id, run_id, limit=limit)))
 
     @router.post("/{run_id}/cancel")
     async def cancel(caller: Annotated[Caller, Depends(access)], run_id: UUID) -> JSONResponse:

@@ -61,8 +61,10 @@ def plain(value: Any) -> JsonValue:
             return value
         case str():
             return str(value)
-        case UUID() | Decimal():
+        case UUID():
             return str(value)
+        case Decimal():
+            return format(value, "f")  # without an exponent, to the last digit
         case datetime():
             return value.isoformat()
         case Mapping():

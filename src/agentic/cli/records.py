@@ -31,6 +31,7 @@ from agentic.storage.outbox_store import PostgresOutboxStore
 from agentic.storage.policy_store import PostgresPolicyStore
 from agentic.storage.pool import open_pool
 from agentic.storage.run_store import PostgresRunStore
+from agentic.storage.usage_store import PostgresUsageStore
 
 T = TypeVar("T")
 Flush = Callable[[Sequence[UUID]], Awaitable[None]]
@@ -49,6 +50,7 @@ class Records:
     catalogue: PostgresCatalogueStore
     rules: PostgresPolicyStore
     members: PostgresMemberStore
+    usage: PostgresUsageStore
     flush: Flush
 
 
@@ -102,6 +104,7 @@ async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitab
                 catalogue=PostgresCatalogueStore(database),
                 rules=PostgresPolicyStore(database),
                 members=PostgresMemberStore(database),
+                usage=PostgresUsageStore(database),
                 flush=flush,
             )
         )
