@@ -49,6 +49,7 @@ def without(name: str) -> dict[str, Any]:
         "tool == 'email.send' && side_effects == 'send' && risk == 'high'",
         "args.to.endsWith('@fjord.example') && size(args.l) == 2",
         "facts.is_new && facts.count > 2 && facts.count > 2.5",
+        "origin_trust == 'user' && argument_trust == 'external'",
         "origin_trust == 'user' && environment == 'live' && run.kind == 'agent' && principal.user_id == ''",
         "now.getHours('Europe/Berlin') == 10 && now.getDayOfWeek('UTC') == 1",
         "!has(args.cc)",
