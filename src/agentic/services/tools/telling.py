@@ -99,8 +99,18 @@ def telling(at: Attempt, *, clock: Clock, sink: EventSink) -> Iterator[Telling]:
             raise
 
 
-def call_event(name: CallEventName, at: Attempt) -> CallEvent:
-    """The event of a call that has not ended. Pure."""
+def call_event(
+    name: CallEventName,
+    at: Attempt,
+    *,
+    outcome_status: OutcomeStatus | None = None,
+    reason_code: str | None = None,
+    duration_ms: int | None = None,
+    output_bytes: int | None = None,
+    truncated: bool = False,
+) -> CallEvent:
+    """An event of a call as far as it is known. Pure."""
+    spec = at.spec
     return CallEvent(
         name=name,
         invocation_id=at.claim.span_id if at.claim is not None else at.span_id,
@@ -109,29 +119,24 @@ def call_event(name: CallEventName, at: Attempt) -> CallEvent:
         call_id=_wire_id(at),
         tool_name=exported_name(at),
         tool_source=exported_source(at),
-        tool_version=at.spec.version if at.spec is not None else None,
-        idempotency_class=str(at.spec.idempotency) if at.spec is not None else None,
+        tool_version=spec.version if spec is not None else None,
+        idempotency_class=str(spec.idempotency) if spec is not None else None,
         parallel_group=at.call.parallel_group,
         effect_sent=at.effect_may_have_left,
+        outcome_status=outcome_status,
+        reason_code=reason_code,
+        duration_ms=duration_ms,
+        output_bytes=output_bytes,
+        truncated=truncated,
     )
 
 
 def end_event(at: Attempt, result: ToolResult, *, duration_s: float) -> CallEvent:
     """The event of a call that has its answer. Pure."""
     status = outcome_status(result)
-    before = call_event(_ends(status), at)
-    return CallEvent(
-        name=before.name,
-        invocation_id=before.invocation_id,
-        run_id=before.run_id,
-        step_path=before.step_path,
-        call_id=before.call_id,
-        tool_name=before.tool_name,
-        tool_source=before.tool_source,
-        tool_version=before.tool_version,
-        idempotency_class=before.idempotency_class,
-        parallel_group=before.parallel_group,
-        effect_sent=before.effect_sent,
+    return call_event(
+        _ends(status),
+        at,
         outcome_status=status,
         reason_code=reason_code(result),
         duration_ms=round(max(duration_s, 0) * 1000),
