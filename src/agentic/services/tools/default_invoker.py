@@ -45,6 +45,7 @@ from agentic.services.tools.ports import (
 from agentic.services.tools.previewing import preview_line
 from agentic.services.tools.redaction import redact
 from agentic.services.tools.registry import ToolRegistry
+from agentic.services.tools.result_boundary import said_text
 from agentic.services.tools.schema_words import path_words
 from agentic.services.tools.schemas import validator_for
 from agentic.services.tools.targets import executable
@@ -420,7 +421,7 @@ def _approved(approval: CoveringApproval | None) -> UUID | None:
     match approval.status:
         case "rejected":
             raise Refused(
-                ErrorCode.REJECTED, said=Said(by="reviewer", text=approval.comment) if approval.comment else None
+                ErrorCode.REJECTED, said=Said(by="reviewer", text=said_text(approval.comment, ())) if approval.comment else None
             )
         case "expired":
             raise Refused(ErrorCode.EXPIRED)

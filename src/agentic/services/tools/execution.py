@@ -15,7 +15,6 @@ from agentic.contract.clock import Clock
 from agentic.contract.encoding import encode
 from agentic.contract.errors import ClaimInFlight, ClaimLost, GiveUp, ProgramFault, StorageUnavailable
 from agentic.contract.faults import where
-from agentic.contract.plain import clean_text
 from agentic.contract.results import ErrorCode, Said, ToolResult
 from agentic.services.tools.artifacts import ArtifactKeeper, InTheRow
 from agentic.services.tools.attempt import Attempt, Claimed, Decided, Prepared
@@ -32,12 +31,11 @@ from agentic.services.tools.models import MAX_OUTPUT_BYTES
 from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import CallEnd, CallLedger, Claim, Probe
 from agentic.services.tools.records import ArtifactRecord
-from agentic.services.tools.redaction import redact_text
+from agentic.services.tools.result_boundary import said_text
 from agentic.services.tools.tracing import closed_span
 
 PROBE_TIMEOUT_S = 15.0
 """A probe runs after the call's own deadline, inside the grace of the claim's lease."""
-MAX_SAID_CHARS = 2000
 _STORE_ATTEMPTS = 3
 _log = logging.getLogger(__name__)
 
@@ -395,7 +393,7 @@ def _silence(end: HandlerEnd) -> Silence:
 
 
 def _said(by: Literal["remote", "domain"], words: str, ctx: CallContext) -> Said:
-    return Said(by=by, text=redact_text(clean_text(words), ctx.secrets)[:MAX_SAID_CHARS])
+    return Said(by=by, text=said_text(words, ctx.secrets))
 
 
 def _words(error: Exception | None) -> str:

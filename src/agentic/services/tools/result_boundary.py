@@ -15,23 +15,15 @@ from uuid import UUID
 from agentic.contract.bounds import DROPPED_KEY, Bounded, bound, is_marker
 from agentic.contract.encoding import encode
 from agentic.contract.json_types import JsonArray, JsonValue
-from agentic.contract.plain import free_key, plain
+from agentic.contract.plain import clean_text, free_key, plain
 from agentic.services.tools.redaction import redact, redact_text
-
-__all__ = [
-    "BoundaryLimits",
-    "BoundedResult",
-    "apply_boundary",
-    "bound_plain",
-    "redact",
-    "redact_text",
-    "strip_controls",
-]
 
 MAX_OUTPUT_BYTES: Final = 32 * 1024
 MIN_OUTPUT_BYTES: Final = 2
 CAPTURE_FACTOR: Final = 4
+MAX_SAID_CHARS: Final = 2_000
 
+_LINE_ENDS: Final = re.compile("\r?[\u2028\u2029]")
 # Terminal sequences, C0 but tab and line ends, DEL and C1, the overrides of writing direction, and invisible tag characters.
 _CONTROLS: Final = re.compile(
     "\x1b\\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
@@ -150,21 +142,35 @@ def bound_plain(
 def strip_controls(value: JsonValue) -> JsonValue:
     """Return `value` without control characters in its strings and keys; tabs and line ends stay.
 
+    Unicode's own line and paragraph ends become line feeds, which JSON escapes: text that is shown on one line stays on it.
     Removed are terminal sequences, the other C0 and C1 characters, overrides of writing direction and invisible tags: what
     makes text look other than it reads. Keys that become equal keep both values.
 
     Source: B1, ADR 0014.
     """
     if isinstance(value, str):
-        return _CONTROLS.sub("", value)
+        return _without_controls(value)
     if isinstance(value, list):
         return [strip_controls(item) for item in value]
     if isinstance(value, dict):
         cleaned: dict[str, JsonValue] = {}
         for key, item in value.items():
-            cleaned[free_key(_CONTROLS.sub("", key), cleaned)] = strip_controls(item)
+            cleaned[free_key(_without_controls(key), cleaned)] = strip_controls(item)
         return cleaned
     return value
+
+
+def said_text(words: str, secrets: Sequence[str]) -> str:
+    """Return what somebody said about a call as it may be stored and shown: no secrets, no controls, at most 2,000 characters.
+
+    Source: B2, B3.
+    """
+    return redact_text(_without_controls(clean_text(words)), secrets)[:MAX_SAID_CHARS]
+
+
+def _without_controls(text: str) -> str:
+    text = _CONTROLS.sub("", text)
+    return text if text.isascii() else _LINE_ENDS.sub("\n", text)
 
 
 def _bounded_and_named(value: JsonValue, limits: BoundaryLimits, kept_as: str | None) -> Bounded:

@@ -16,7 +16,7 @@ from agentic.contract.results import ToolResult
 from agentic.services.tools.attempt import Attempt, Refused
 from agentic.services.tools.outcomes import OutcomeStatus, outcome_status, reason_code
 from agentic.services.tools.records import SpanRecord, SpanStatus
-from agentic.services.tools.result_boundary import redact
+from agentic.services.tools.redaction import redact
 
 PAYLOAD_BYTES = 4 * 1024
 """What a span keeps of a payload inline."""

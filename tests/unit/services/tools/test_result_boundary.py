@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from agentic.contract.encoding import encode, encoded_size
 from agentic.contract.json_types import JsonValue
 from agentic.contract.plain import plain
-from agentic.services.tools.result_boundary import BoundaryLimits, apply_boundary, redact, redact_text, strip_controls
+from agentic.services.tools.redaction import redact, redact_text
+from agentic.services.tools.result_boundary import BoundaryLimits, apply_boundary, said_text, strip_controls
 
 SECRET = "tok_live_0123456789"
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -169,6 +170,20 @@ def test_control_characters_are_stripped_and_line_ends_stay() -> None:
     assert strip_controls("a\tb\r\nc\x07\x1b[31mred\x1b[0m\x9b\u202egnp.exe\U000e0041\x7f") == "a\tb\r\ncredgnp.exe"
     assert strip_controls({"a\x07": 1, "a": 2}) == {"a": 1, "a (2)": 2}
     assert strip_controls("👩\u200d👧 नि") == "👩\u200d👧 नि"
+
+
+@pytest.mark.guarantee("B3")
+def test_unicodes_own_line_ends_become_line_feeds_which_json_escapes() -> None:
+    assert strip_controls({"a\u2028b": "c\r\u2029d\u2028"}) == {"a\nb": "c\nd\n"}
+    assert len(encode(strip_controls("a\u2028b\u2029c\x85d")).decode().splitlines()) == 1
+
+
+@pytest.mark.guarantee("B2")
+@pytest.mark.guarantee("B3")
+def test_what_others_say_loses_controls_secrets_and_everything_beyond_two_thousand_characters() -> None:
+    said = said_text(f"\x1b[31mGET /x?k={SECRET}\u2028\0 tok_live\x07_0123456789\ud800" + "y" * 9_000, (SECRET,))
+    assert said.startswith("GET /x?k=[redacted]\n\u2400 [redacted]\ufffdyyy")
+    assert len(said) == 2_000
 
 
 def test_a_secret_cut_by_a_control_character_is_still_found() -> None:
