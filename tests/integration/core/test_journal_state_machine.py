@@ -58,7 +58,7 @@ WORTH_TRYING: dict[str, tuple[str, ...]] = {
     "completed": (*LATE, "claim", "claim", "settle", "run", "sweep"),
 }
 """What may happen next to a call, by how it stands; the rest would find nothing to do or to refuse."""
-EXAMPLES, STEPS = 30, 30
+EXAMPLES, STEPS = 40, 30
 TRIED = [
     *((what, True) for what in ("claim", "take over", *LATE, "sweep", "confirm", "deny")),
     *((what, False) for what in ("claim", "take over", *LATE, "settle")),
