@@ -121,7 +121,7 @@ class _Walk:
         if isinstance(value, float):
             return _real(value)
         if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-            return value.isoformat()
+            return self._text(value.isoformat())  # a subclass may answer anything
         if isinstance(value, datetime.timedelta):
             return _real(value.total_seconds())
         if isinstance(value, _AS_TEXT):
