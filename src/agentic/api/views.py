@@ -14,7 +14,7 @@ from agentic.services.approvals.models import Approval
 from agentic.services.journal.models import UncertainCall
 from agentic.services.runs.models import RunTree
 
-_COUNTS = ("input_tokens", "output_tokens", "rows")
+_COUNTS = ("input_tokens", "output_tokens", "rows", "unpriced")
 
 
 def tree_view(tree: RunTree, uncertain: Sequence[UncertainCall]) -> JsonObject:

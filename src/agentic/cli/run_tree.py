@@ -75,10 +75,14 @@ def _facts(run: Json, cost: Json) -> Iterator[Text]:
         yield Text.assemble("answer: ", safe(run["answer"]))
     yield Text(
         f"{run['model_requests']} model requests, {run['tool_calls']} tool calls, "
-        f"{run['active_ms'] / 1000:.1f} s of work, cost {cost.get('cost', '0')}, "
+        f"{run['active_ms'] / 1000:.1f} s of work, cost {cost.get('cost', '0')} USD{_uncounted(cost)}, "
         f"{cost.get('input_tokens', 0)} + {cost.get('output_tokens', 0)} tokens, started {moment(run['created_at'])}",
         style="dim",
     )
+
+
+def _uncounted(cost: Json) -> str:
+    return f" without {cost['unpriced']} unpriced" if cost.get("unpriced") else ""
 
 
 def _grow(branch: Tree, parent: str | None, children: Mapping[str | None, Sequence[Json]]) -> None:
@@ -104,7 +108,17 @@ def _span(span: Json) -> Text:
                 line.append(f"  {_short(str(attributes['error']))}", style="red")
         case _:
             line = Text.assemble(safe_line(span["name"]), "  ", _styled(str(attributes.get("end") or _outcome(span))))
+    for text, style in _cost(span):
+        line.append(f"  {text}", style=style)
     return line.append(f"  {took}", style="dim") if took else line
+
+
+def _cost(span: Json) -> Iterator[tuple[str, str]]:
+    """What the call or request cost, when it was metered."""
+    if span.get("cost") is not None:
+        yield f"{span['cost']} USD{' (estimated)' if span.get('estimated') else ''}", "cyan"
+    if span.get("unpriced"):
+        yield "unpriced", "yellow"
 
 
 def _outcome(span: Json) -> str:

@@ -202,6 +202,8 @@ async def test_a_request_is_priced_from_the_table_to_the_last_digit_and_names_it
         [line] = await lines(h, run_id)
         assert line["cost"] == 60 * Decimal("0.00000000000000000000000000123") + Decimal("0.004") + Decimal("0.2")
         assert set(line["price_row"].split(",")) == {str(row) for row in paid}
+        [request] = [span for span in (await h.tree(run_id)).spans if span["kind"] == "llm"]
+        assert (request["cost"], request["unpriced"]) == (line["cost"], 0), "the tree says what it cost"
 
 
 @pytest.mark.guarantee("M3")

@@ -5,9 +5,21 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from agentic.cli.run_tree import run_tree
 from agentic.cli.usage_listings import day_sheet, limit_sheet, price_table, run_sheet
 
 AT = "2026-11-30T05:00:00+00:00"
+SPAN: dict[str, Any] = {
+    "parent_id": None,
+    "attributes": {},
+    "started_at": AT,
+    "ended_at": AT,
+    "state": "closed",
+    "status": "ok",
+    "code": None,
+    "input": None,
+    "output": None,
+}
 
 
 def line(**given: Any) -> dict[str, Any]:
@@ -114,3 +126,36 @@ def test_names_of_strangers_cannot_paint_the_terminal() -> None:
     shown = printed(run_sheet(run(lines=[line(provider=hostile, error=hostile)], totals=[total(item=hostile)])))
     shown += printed(price_table([price]))
     assert not set("\x1b\u202e") & set(shown)
+
+
+def test_a_tree_says_what_each_call_and_request_cost() -> None:
+    spans: list[dict[str, Any]] = [
+        {"id": name, "name": name, "kind": kind, "cost": cost, "estimated": estimated, "unpriced": unpriced, **SPAN}
+        for name, kind, cost, estimated, unpriced in [
+            ("gpt", "llm", "0.0021", False, 0),
+            ("exa.search", "tool", "0.5", True, 0),
+            ("fire.crawl", "tool", None, False, 1),
+            ("notes.save", "tool", None, None, None),
+        ]
+    ]
+    run = {
+        "id": "r",
+        "definition_name": "a",
+        "state": "succeeded",
+        "error_code": None,
+        "partial_reason": None,
+        "parked_on": None,
+        "answer": None,
+        "model_requests": 1,
+        "tool_calls": 3,
+        "active_ms": 1,
+        "created_at": AT,
+    }
+    rest: dict[str, Any] = {"decisions": [], "approvals": [], "effects": [], "uncertain": []}
+    text = printed(run_tree({"run": run, "spans": spans, "cost": {"cost": "0.5021", "unpriced": 1}, **rest}))
+    said = {name: row for row in text.splitlines() for name in ("gpt", "exa", "fire", "notes") if name in row}
+    assert "0.0021 USD" in said["gpt"]
+    assert "0.5 USD (estimated)" in said["exa"]
+    assert "unpriced" in said["fire"]
+    assert "USD" not in said["notes"]
+    assert "cost 0.5021 USD without 1 unpriced" in text

@@ -400,10 +400,18 @@ order by created_at desc
 limit %(limit)s
 
 -- name: spans
--- The tree of a run.
-select id, parent_id, kind, name, state, status, code, started_at, ended_at, attributes, input, output from agent.spans
-where run_id = %(run_id)s and organization_id = %(organization_id)s
-order by started_at, id
+-- The tree of a run, with what each call and request cost.
+select s.id, s.parent_id, s.kind, s.name, s.state, s.status, s.code, s.started_at, s.ended_at, s.attributes, s.input, s.output, u.cost,
+    u.estimated, u.unpriced
+from agent.spans s
+left join (
+    select span_id, sum(cost) as cost, bool_or(estimated) as estimated, count(*) filter (where cost is null) as unpriced
+    from agent.ai_usage_log
+    where root_run_id = (select r.root_run_id from agent.runs r where r.id = %(run_id)s) and run_id = %(run_id)s
+    group by span_id
+) u on u.span_id = s.id
+where s.run_id = %(run_id)s and s.organization_id = %(organization_id)s
+order by s.started_at, s.id
 
 -- name: decisions
 -- The decisions of a run, in the order of their chain.
@@ -421,7 +429,7 @@ order by seq
 -- name: cost
 -- What the run's tree cost so far.
 select coalesce(sum(cost), 0) as cost, coalesce(sum(input_tokens), 0) as input_tokens, coalesce(sum(output_tokens), 0) as output_tokens,
-    count(*) as rows
+    count(*) as rows, count(*) filter (where cost is null) as unpriced
 from agent.ai_usage_log
 where root_run_id = %(run_id)s and organization_id = %(organization_id)s
 
