@@ -34,7 +34,7 @@ class Loud:
     def _raise(self, *_args: object) -> Any:
         raise RuntimeError(SECRET)
 
-    __str__ = __repr__ = __iter__ = __len__ = __eq__ = __hash__ = __bool__ = __getattr__ = _raise  # type: ignore[assignment]
+    __str__ = __repr__ = __iter__ = __len__ = __eq__ = __hash__ = __bool__ = __getattr__ = _raise
 
 
 class LyingText(str):
