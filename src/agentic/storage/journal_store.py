@@ -7,8 +7,9 @@ from uuid import UUID
 
 from agentic.contract.encoding import encode
 from agentic.contract.principal import Role
-from agentic.contract.results import ToolResult
+from agentic.contract.results import ErrorCode, ToolResult
 from agentic.services.journal.models import UncertainCall
+from agentic.services.tools.call_events import CallEvent, CallEventName, exported_call_id
 from agentic.services.tools.keys import usage_id_of
 from agentic.storage.database import Database
 from agentic.storage.encoding import text
@@ -46,10 +47,10 @@ class PostgresJournalStore:
         row = await self._db.one(self._people["member"], {"organization_id": organization_id, "user_id": user_id})
         return None if row is None else Role(row["role"])
 
-    async def sweep(self, *, grace_s: float, limit: int) -> int:
+    async def sweep(self, *, grace_s: float, limit: int) -> Sequence[CallEvent]:
         await self._db.count(self._sql["sweep_stale"], {"grace_s": grace_s})
-        row = await self._db.one(self._sql["sweep_uncertain"], {"grace_s": grace_s, "limit": limit})
-        return int(row["swept"]) if row is not None else 0
+        rows = await self._db.all(self._sql["sweep_uncertain"], {"grace_s": grace_s, "limit": limit})
+        return [_uncertain(row) for row in rows]
 
     async def sweep_holds(self, *, limit: int) -> int:
         row = await self._db.one(self._sql["sweep_holds"], {"limit": limit})
@@ -58,6 +59,24 @@ class PostgresJournalStore:
 
 def _key(call: UncertainCall) -> dict[str, Any]:
     return {"organization_id": call.organization_id, "scope": call.scope, "key": call.key, "epoch": call.epoch}
+
+
+def _uncertain(row: Mapping[str, Any]) -> CallEvent:
+    return CallEvent(
+        name=CallEventName.UNCERTAIN,
+        invocation_id=row["span_id"],
+        run_id=row["run_id"],
+        step_path=row["step_path"],
+        call_id=exported_call_id(row["call_id"]),
+        tool_name=row["tool"],
+        tool_source=row["tool_source"],
+        tool_version=row["tool_version"],
+        idempotency_class=row["idempotency_class"],
+        parallel_group=None,
+        effect_sent=True,
+        outcome_status="uncertain",
+        reason_code=str(ErrorCode.OUTCOME_UNKNOWN),
+    )
 
 
 def _ref(row: Mapping[str, Any]) -> str:

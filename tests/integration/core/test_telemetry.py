@@ -1,6 +1,7 @@
 """Every end of a call, through the real invoker: once in the tree, once in telemetry, under the same code (docs/telemetry.md)."""
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -270,6 +271,41 @@ async def test_a_call_found_with_a_dead_worker_is_told_as_uncertain_and_not_as_s
         assert recording.calls()[1].events[-1][1]["effect_sent"] is True
         assert len(recording.values("tool_uncertain_total")) == 1
         assert recording.values("tool_duration_seconds") == []
+
+
+@pytest.mark.guarantee("D3", "J5")
+async def test_what_the_sweep_hands_to_an_operator_is_told_and_counted_once(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, entered = World(), asyncio.Event()
+
+    async def hangs(_ctx: CallContext, _args: Any) -> Any:
+        entered.set()
+        await asyncio.Event().wait()
+
+    async with harness(tools=[world.write(does=hangs)], script=[Say("x")], database_url=database) as h:
+        segment = await lead(h)
+        dies = asyncio.create_task(invoke(h, segment, "notes.save"))
+        await asyncio.wait_for(entered.wait(), timeout=20)
+        dies.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await dies
+        await execute(h, "update agent.idempotency_keys set lease_expires_at = clock_timestamp()")
+        with recorded() as recording, caplog.at_level(logging.INFO, logger="agentic.events"):
+            assert await h.platform.journal.sweep(grace_s=0) == 1
+            assert await h.platform.journal.sweep(grace_s=0) == 0
+        assert recording.measured == [("tool_uncertain_total", 1, {"name": "notes.save", "source": "builtin"})]
+        [row] = await h.calls(segment.inv.run_id)
+        [event] = [vars(record) for record in caplog.records if record.name == "agentic.events"]
+        assert event["event_name"] == "tool.call.uncertain"
+        assert (event["invocation_id"], event["run_id"]) == (str(row["id"]), str(segment.inv.run_id))
+        assert (event["outcome_status"], event["reason_code"], event["effect_sent"]) == (
+            "uncertain",
+            "outcome_unknown",
+            True,
+        )
+        assert (event["tool_version"], event["idempotency_class"]) == (1, "non_idempotent")
+        assert row["attributes"]["tool.outcome_status"] == "uncertain"
 
 
 async def test_a_claim_that_is_held_has_not_ended(database: str) -> None:

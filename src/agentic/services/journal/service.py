@@ -8,6 +8,8 @@ from agentic.contract.errors import Conflict, NotFound, NotPermitted
 from agentic.contract.plain import clean_text
 from agentic.contract.principal import Role
 from agentic.services.journal.models import UncertainCall
+from agentic.services.tools.call_events import CallEvent, EventSink, log_event, tell
+from agentic.services.tools.telemetry import count_uncertain
 
 MIN_EVIDENCE_CHARS = 3
 MAX_EVIDENCE_CHARS = 4000
@@ -32,8 +34,8 @@ class JournalStore(Protocol):
         """A person's role."""
         ...
 
-    async def sweep(self, *, grace_s: float, limit: int) -> int:
-        """Apply the table's last row to claims nobody proposes again; how many became uncertain."""
+    async def sweep(self, *, grace_s: float, limit: int) -> Sequence[CallEvent]:
+        """Apply the table's last row to claims nobody proposes again; what is told of those that became uncertain."""
         ...
 
     async def sweep_holds(self, *, limit: int) -> int:
@@ -44,8 +46,9 @@ class JournalStore(Protocol):
 class JournalService:
     """Lists and settles uncertain calls, and sweeps stale claims."""
 
-    def __init__(self, store: JournalStore) -> None:
+    def __init__(self, store: JournalStore, *, events: EventSink = log_event) -> None:
         self._store = store
+        self._events = events
 
     async def list_uncertain(self, organization_id: UUID, *, run_id: UUID | None = None) -> Sequence[UncertainCall]:
         """Calls whose outcome is unknown, oldest first."""
@@ -93,8 +96,15 @@ class JournalService:
         raise Conflict(f"call {ref} was settled by somebody else a moment ago")
 
     async def sweep(self, *, grace_s: float, limit: int = 100) -> int:
-        """Hand claims that nobody will propose again to an operator, and forget those that had no effect (J5)."""
-        return await self._store.sweep(grace_s=grace_s, limit=limit)
+        """Hand claims that nobody will propose again to an operator, and forget those that had no effect (J5).
+
+        Returns how many became uncertain. Each is told and counted as if its own worker had come to that end.
+        """
+        uncertain = await self._store.sweep(grace_s=grace_s, limit=limit)
+        for event in uncertain:
+            count_uncertain(event.tool_name, event.tool_source)
+            tell(event, self._events)
+        return len(uncertain)
 
     async def sweep_holds(self, *, limit: int = 100) -> int:
         """Count as spent what a metered read holds that outlived its lease: the vendor may have charged (M1, ADR 0029)."""

@@ -5,6 +5,7 @@ a remote system is in one. Events are told, not stored: a process that dies betw
 """
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +13,9 @@ from uuid import UUID
 
 from agentic.services.tools.outcomes import OutcomeStatus
 
+_CALL_ID = re.compile(r"[A-Za-z0-9_.:|=-]{1,128}")
 _log = logging.getLogger("agentic.events")
+_faults = logging.getLogger(__name__)
 
 
 class CallEventName(StrEnum):
@@ -38,8 +41,8 @@ class CallEvent:
     """Identity and classification of a call at one moment."""
 
     name: CallEventName
-    invocation_id: UUID
-    """The row of the run's tree."""
+    invocation_id: UUID | None
+    """The row of the run's tree; ``None`` for a claim that names none."""
     run_id: UUID
     step_path: str
     call_id: str | None
@@ -64,7 +67,7 @@ class CallEvent:
     def fields(self) -> dict[str, str | int | bool | None]:
         """Everything but the name, as plain data."""
         return {
-            "invocation_id": str(self.invocation_id),
+            "invocation_id": str(self.invocation_id) if self.invocation_id is not None else None,
             "run_id": str(self.run_id),
             "step_path": self.step_path,
             "call_id": self.call_id,
@@ -84,6 +87,19 @@ class CallEvent:
 
 EventSink = Callable[[CallEvent], None]
 """Takes an event at once and without waiting; what it raises is logged and costs the call nothing."""
+
+
+def tell(event: CallEvent, sink: EventSink) -> None:
+    """Hand an event to a sink. What it tells of has happened, so a sink that breaks is logged and stops nobody (J4)."""
+    try:
+        sink(event)
+    except Exception:
+        _faults.exception("%s of %s could not be told", event.name, event.tool_name)
+
+
+def exported_call_id(given: str | None) -> str | None:
+    """The provider's id of a call, outside the database; one that is no id is text from outside, and stays in the row."""
+    return given if given is not None and _CALL_ID.fullmatch(given) else None
 
 
 def log_event(event: CallEvent) -> None:

@@ -1,10 +1,8 @@
 """Tells of one call while it happens: its OpenTelemetry span, its events, and its numbers at the end (docs/telemetry.md).
 
-Telling never decides and never fails a call: after an effect nothing may raise (J4), so a sink that breaks is logged.
+Telling never decides and never fails a call: after an effect nothing may raise (J4).
 """
 
-import logging
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import assert_never
@@ -16,15 +14,13 @@ from agentic.contract.encoding import encoded_size
 from agentic.contract.errors import GiveUp, Parked, RetryLater, RunEnded
 from agentic.contract.results import ToolResult
 from agentic.services.tools.attempt import Attempt
-from agentic.services.tools.call_events import CallEvent, CallEventName, EventSink
+from agentic.services.tools.call_events import CallEvent, CallEventName, EventSink, exported_call_id, tell
 from agentic.services.tools.outcomes import OutcomeStatus, outcome_status, reason_code
 from agentic.services.tools.telemetry import count_end
 from agentic.services.tools.tracing import execute_span, exported_name, exported_source, span_attributes
 
-_WIRE_ID = re.compile(r"[A-Za-z0-9_.:|=-]{1,128}")
 _NOT_ENDED = (Parked, RetryLater, GiveUp, RunEnded)
 """With these the call waits, comes back or belongs to somebody else; no failure (D3)."""
-_log = logging.getLogger(__name__)
 
 
 class Telling:
@@ -80,22 +76,19 @@ class Telling:
             self._span.add_event(
                 event.name, {name: value for name, value in event.fields().items() if value is not None}
             )
-        try:
-            self._sink(event)
-        except Exception:
-            _log.exception("%s of %s could not be told", event.name, event.tool_name)
+        tell(event, self._sink)
 
 
 @contextmanager
 def telling(at: Attempt, *, clock: Clock, sink: EventSink) -> Iterator[Telling]:
     """The span around a call, and the voice that tells of it."""
     with execute_span(at) as span:
-        tell = Telling(at, span, clock=clock, sink=sink)
-        tell.proposed()
+        voice = Telling(at, span, clock=clock, sink=sink)
+        voice.proposed()
         try:
-            yield tell
+            yield voice
         except Exception as error:
-            tell.left(error)
+            voice.left(error)
             raise
 
 
@@ -116,7 +109,7 @@ def call_event(
         invocation_id=at.claim.span_id if at.claim is not None else at.span_id,
         run_id=at.inv.run_id,
         step_path=at.call.step_path,
-        call_id=_wire_id(at),
+        call_id=exported_call_id(at.call.wire_call_id),
         tool_name=exported_name(at),
         tool_source=exported_source(at),
         tool_version=spec.version if spec is not None else None,
@@ -157,9 +150,3 @@ def _ends(status: OutcomeStatus) -> CallEventName:
             return CallEventName.UNCERTAIN
         case _ as never:
             assert_never(never)
-
-
-def _wire_id(at: Attempt) -> str | None:
-    """The provider's id; one that is no id is text from outside, and stays in the row."""
-    given = at.call.wire_call_id
-    return given if given is not None and _WIRE_ID.fullmatch(given) else None

@@ -101,7 +101,7 @@ insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoc
 select organization_id, run_id, 'released', tool, scope, key, epoch, attempt, span_id, 'found by the sweep' from done
 
 -- name: sweep_uncertain
--- Claims whose effect may have left and which nobody may repeat any more: an operator owns them now.
+-- Claims whose effect may have left and which nobody may repeat any more: an operator owns them now. Answers what is told of each.
 with stale as materialized (
     select k.organization_id, k.scope, k.key, k.epoch, k.run_id
     from agent.idempotency_keys k join agent.runs r on r.id = k.run_id
@@ -120,9 +120,11 @@ with stale as materialized (
         uncertain_reason = 'the worker died after the effect may have left'
     from stale s
     where k.organization_id = s.organization_id and k.scope = s.scope and k.key = s.key and k.epoch = s.epoch and k.state = 'processing'
-    returning k.organization_id, k.run_id, k.scope, k.key, k.epoch, k.attempt, k.tool, k.span_id
+    returning k.organization_id, k.run_id, k.scope, k.key, k.epoch, k.attempt, k.tool, k.span_id, k.idempotency_class
 ), span as (
-    update agent.spans s set state = 'closed', status = 'unknown', code = 'outcome_unknown', ended_at = clock_timestamp()
+    update agent.spans s set
+        state = 'closed', status = 'unknown', code = 'outcome_unknown', ended_at = clock_timestamp(),
+        attributes = s.attributes || '{"tool.outcome_status": "uncertain", "tool.reason_code": "outcome_unknown"}'
     from done where s.run_id = done.run_id and s.id = done.span_id and s.state = 'open'
 ), run as (
     update agent.runs r set has_uncertain = true, partial_reason = coalesce(r.partial_reason, 'outcome_unknown: ' || d.tool)
@@ -131,7 +133,10 @@ with stale as materialized (
     insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, note)
     select organization_id, run_id, 'uncertain', tool, scope, key, epoch, attempt, span_id, 'found by the sweep' from done
 )
-select count(*) as swept from done
+select d.run_id, d.span_id, d.tool, d.idempotency_class::text as idempotency_class,
+    coalesce(s.attributes ->> 'step_path', 'agent') as step_path, s.attributes ->> 'wire_call_id' as call_id,
+    coalesce(s.attributes ->> 'tool.source', 'unknown') as tool_source, (s.attributes ->> 'tool.version')::int as tool_version
+from done d left join agent.spans s on s.run_id = d.run_id and s.id = d.span_id
 
 -- name: sweep_holds
 -- Reads whose money was held and whose end nobody told, as long as they could take: the vendor may have charged, so the bound is spent.

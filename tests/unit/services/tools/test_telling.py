@@ -166,7 +166,9 @@ def test_an_effect_whose_answer_cannot_be_read_succeeded_and_says_so() -> None:
 
 @pytest.mark.guarantee("D3")
 @pytest.mark.parametrize(
-    "error", [ClaimInFlight(tool="notes.find", due_at=datetime.now(UTC)), LeaseLost("led by another")], ids=repr
+    "error",
+    [ClaimInFlight(tool="notes.find", due_at=datetime.now(UTC)), LeaseLost("led by another")],
+    ids=["in flight", "lease lost"],
 )
 def test_a_call_that_comes_back_or_belongs_to_another_is_no_failure(error: Exception) -> None:
     recording, told = tell(attempt(), error)
