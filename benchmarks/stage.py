@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
@@ -26,6 +27,7 @@ from agentic.services.tools.declarations import internal_tool
 from agentic.storage.connection import connect
 from agentic.storage.migrations import migrate
 from agentic.testing import RecordingBus, Say
+from benchmarks import run_app
 from benchmarks.tally import CountedDatabase, Counter, Tally
 
 WAIT_S: Final = 0.02
@@ -33,6 +35,10 @@ WAIT_S: Final = 0.02
 _NAME: Final = "measured"
 _MODEL: Final = "silent"
 _LEASE_S: Final = 3600
+_VENDOR: Final = "bench"
+_PRICE: Final = Decimal("0.0001")
+_BOUND: Final = Decimal("0.001")
+_CEILING: Final = Decimal(1_000_000)
 _SERVER: Final[Mapping[str, str]] = {
     # a commit is on the disk when it is answered, as anywhere that counts
     "fsync": "on",
@@ -76,7 +82,29 @@ async def save_slowly(_ctx: CallContext, args: Words) -> Done:
     return Done(id=args.text)
 
 
-TOOLS: Final = (find, save, save_slowly)
+@internal_tool("bench.look_up", "Finds a note for money.", metered=True, cost_bound=_BOUND)
+async def look_up(ctx: CallContext, args: Words) -> Done:
+    """As ``find``, and somebody charges for it."""
+    ctx.report_usage(1, "request", provider=_VENDOR)
+    return Done(id=args.text)
+
+
+@internal_tool(
+    "bench.buy",
+    "Saves a note for money.",
+    side_effects="write",
+    risk="low",
+    repeatable=False,
+    metered=True,
+    cost_bound=_BOUND,
+)
+async def buy(ctx: CallContext, args: Words) -> Done:
+    """As ``save``, and somebody charges for it."""
+    ctx.report_usage(1, "request", provider=_VENDOR)
+    return Done(id=args.text)
+
+
+TOOLS: Final = (find, save, save_slowly, look_up, buy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +124,7 @@ class Stage:
             instructions="None.",
             model=_MODEL,
             tools=tuple(tool.spec.name for tool in TOOLS),
-            ceilings=RunCeilings(max_tool_calls=None),
+            ceilings=RunCeilings(max_tool_calls=None, max_cost=_CEILING),
         )
         started = await self.platform.runs.start(agent, "Go.", principal=self.principal, request_key=str(uuid4()))
         led = await self.platform.run_store.take(self.principal.organization_id, started.run_id, lease_s=_LEASE_S)
@@ -111,6 +139,20 @@ class Stage:
             tools={tool.spec.name: tool for tool in self.platform.registry.freeze(agent.tools)},
             context_trust=led.context_trust,
         )
+
+
+@asynccontextmanager
+async def open_url() -> AsyncIterator[str]:
+    """A migrated database on a server of its own, gone when the block ends.
+
+    Raises:
+        EmbeddedPostgresError: no Postgres runs on this machine.
+    """
+    async with AsyncExitStack() as stack:
+        url = await asyncio.to_thread(stack.enter_context, temporary_postgres(settings=_SERVER))
+        await asyncio.to_thread(bootstrap_supabase, url)
+        await migrate(url)
+        yield url
 
 
 @asynccontextmanager
@@ -130,7 +172,7 @@ async def open_stage() -> AsyncIterator[Stage]:
         tally = Tally()
         platform = await stack.enter_async_context(
             open_platform(
-                App(tools=TOOLS, models={_MODEL: _silent_model}),
+                App(tools=(*TOOLS, *run_app.app.tools), models={_MODEL: _silent_model, **run_app.app.models}),
                 url,
                 bus=RecordingBus(),
                 stores_on=lambda pool: CountedDatabase(pool, tally),
@@ -138,6 +180,9 @@ async def open_stage() -> AsyncIterator[Stage]:
         )
         principal = Principal(organization_id=uuid4(), user_id=uuid4())
         await platform.approval_store.put_member(principal.organization_id, _person(principal), Role.MEMBER)
+        await platform.usage.set_price(
+            organization_id=None, provider=_VENDOR, item="*", unit="request", unit_price=_PRICE, user_id=None
+        )
         await platform.database.count(
             "create table public.bare_commits (id bigint generated always as identity primary key, body text not null)",
             {},
