@@ -190,15 +190,17 @@ with run as (
 ), usage as (
     insert into agent.ai_usage_log (
         id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost, price_row, input_tokens, output_tokens,
-        cached_tokens, reasoning_tokens, ok, error
+        cached_tokens, reasoning_tokens, ok, error, estimated
     )
     select u.id, run.organization_id, run.root_run_id, run.id, u.span_id, u.kind, u.provider, u.item, u.quantity, u.unit,
         coalesce(u.cost, p.cost), coalesce(u.price_row, case when p.cost is not null then p.price_row end),
-        u.input_tokens, u.output_tokens, u.cached_tokens, u.reasoning_tokens, u.ok, u.error
+        u.input_tokens, u.output_tokens, u.cached_tokens, u.reasoning_tokens, u.ok, u.error,
+        coalesce(u.estimated, false)
     from run
     cross join jsonb_to_recordset(%(usage)s::jsonb) as u(
         id uuid, span_id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric, price_row text,
-        input_tokens bigint, output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint, ok boolean, error text)
+        input_tokens bigint, output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint, ok boolean, error text,
+        estimated boolean)
     left join lateral (
         -- a model's tokens by kind, the cached ones among the input; anything else its quantity
         select case
