@@ -91,6 +91,7 @@ def question(
             tool=asked.name,
             idempotency_key=None,
             attempt=1,
+            timeout_s=1.0,
             deadline=clock.monotonic() + asked.timeout_s,
             clock=clock,
             before_first_byte=_nothing,

@@ -19,6 +19,7 @@ from agentic.services.runs.models import (
     NewRun,
     Proposal,
     ProposedCall,
+    Renewed,
     RunEnd,
     RunMessage,
     RunTree,
@@ -65,8 +66,9 @@ class PostgresRunStore:
         row = await self._db.one(self._sql["take"], params)
         return None if row is None else _led(row, segment_id)
 
-    async def renew(self, lease: Lease, *, lease_s: float) -> bool:
-        return await self._db.one(self._sql["renew"], {**_fence(lease), "lease_s": lease_s}) is not None
+    async def renew(self, lease: Lease, *, lease_s: float) -> Renewed | None:
+        row = await self._db.one(self._sql["renew"], {**_fence(lease), "lease_s": lease_s})
+        return None if row is None else Renewed(cancelled=row["cancelled"])
 
     async def contracts(self, hashes: Sequence[str]) -> Mapping[str, ToolSpec]:
         rows = await self._db.all(self._sql["contracts"], {"hashes": list(hashes)})

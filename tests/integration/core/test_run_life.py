@@ -15,7 +15,7 @@ from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.script import Turn
 from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.models import Verdict
-from agentic.services.runs.models import Append, Lease, RunEnd, RunMessage
+from agentic.services.runs.models import Append, Lease, Renewed, RunEnd, RunMessage
 from agentic.services.tools.context import CallContext
 from agentic.testing import Call, Calls, Fail, Harness, Say, harness
 from core_world import Done, World, execute, journal, rows
@@ -278,8 +278,8 @@ async def test_a_late_worker_that_comes_back_after_its_claim_was_taken_over_writ
         store = h.platform.run_store
         renew = store.renew
 
-        async def blind(lease: Lease, *, lease_s: float) -> bool:
-            return True
+        async def blind(lease: Lease, *, lease_s: float) -> Renewed:
+            return Renewed(cancelled=False)
 
         store.renew = blind  # type: ignore[method-assign]
         first = asyncio.create_task(h.advance(run_id))

@@ -1,5 +1,6 @@
 """How a segment is stopped from inside the framework's loop."""
 
+import asyncio
 from typing import Literal
 
 AbortKind = Literal["ceiling", "cancelled", "failed", "lease_lost", "slice"]
@@ -23,6 +24,8 @@ class SegmentStop:
 
     def __init__(self) -> None:
         self.abort: SegmentAbort | None = None
+        self.cancelled = asyncio.Event()
+        """Set when a person cancelled the run; what runs at that moment may look at it."""
 
     def record(self, kind: AbortKind, code: str, cause: BaseException | None = None) -> SegmentAbort:
         """Remember this stop unless one is recorded already, and return the one that counts."""

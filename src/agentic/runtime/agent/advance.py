@@ -143,6 +143,7 @@ class Advance:
             context_trust=led.context_trust,
             environment=self._environment,
             parent_span_id=led.segment_id,
+            cancelled=stop.cancelled,
         )
         segment = Segment(
             lease=led.lease,

@@ -1,6 +1,7 @@
 """Keeps the lease of a run while it is led, by a task tied to neither stream nor handler (ADR 0002).
 
-If the lease is lost, or cannot be renewed before it runs out, the segment is stopped at once: another worker may lead the run.
+If the lease is lost, or cannot be renewed before it runs out, the segment is stopped at once: another worker may lead the run. A
+renewal also hears that a person cancelled the run; the segment ends at its next hook, and handlers are told.
 """
 
 import asyncio
@@ -38,13 +39,16 @@ async def _keep(
         await asyncio.sleep(wait_s)
         asked_at = clock.monotonic()
         try:
-            held = await store.renew(lease, lease_s=timings.lease_s)
+            renewed = await store.renew(lease, lease_s=timings.lease_s)
         except StorageUnavailable:
             held = clock.monotonic() < ends_at
             wait_s = timings.renew_s / 5
         else:
+            held = renewed is not None
             ends_at = asked_at + timings.lease_s
             wait_s = timings.renew_s
+            if renewed is not None and renewed.cancelled:
+                stop.cancelled.set()
         if not held:
             stop.record("lease_lost", "lease_lost")
             segment.cancel()

@@ -195,6 +195,7 @@ class PolicyService:
             tool=tool,
             idempotency_key=None,
             attempt=1,
+            timeout_s=_EXPLAIN_S,
             deadline=self._clock.monotonic() + _EXPLAIN_S,
             clock=self._clock,
             before_first_byte=nothing_to_mark,

@@ -124,6 +124,14 @@ class Unpriced:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Renewed:
+    """The lease is still ours."""
+
+    cancelled: bool
+    """A person asked the run to stop."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LedRun:
     """A run whose lease was just taken."""
 

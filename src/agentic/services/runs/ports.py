@@ -14,6 +14,7 @@ from agentic.services.runs.models import (
     Moved,
     NewRun,
     Proposal,
+    Renewed,
     RunEnd,
     RunMessage,
     RunTree,
@@ -38,8 +39,8 @@ class RunStore(Protocol):
         """Take the lease of a run that is due."""
         ...
 
-    async def renew(self, lease: Lease, *, lease_s: float) -> bool:
-        """Keep the lease; ``False`` when it is lost."""
+    async def renew(self, lease: Lease, *, lease_s: float) -> Renewed | None:
+        """Keep the lease, and hear whether the run is being cancelled; ``None`` when it is lost."""
         ...
 
     async def contracts(self, hashes: Sequence[str]) -> Mapping[str, ToolSpec]:

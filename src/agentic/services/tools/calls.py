@@ -1,5 +1,6 @@
 """One call and the identity it runs under."""
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
@@ -31,6 +32,8 @@ class ToolInvocation:
     deadline: float | None = None
     """Monotonic second at which the segment's slice ends; ``None`` for no slice."""
     parent_span_id: UUID | None = None
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a person cancelled the run; handlers see it as ``CallContext.cancelled``."""
     trail: Trail = field(default_factory=Trail)
     """Where records go that are written with the segment's next append."""
 

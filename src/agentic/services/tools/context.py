@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
@@ -13,6 +14,11 @@ from agentic.contract.json_types import JsonValue
 from agentic.contract.principal import Principal
 from agentic.contract.trust import Trust
 from agentic.services.tools.artifacts import Saved
+
+
+def answer_reserve_s(timeout_s: float) -> float:
+    """How long before the invoker gives up a handler must have answered: a twentieth of its time, at most half a second."""
+    return min(0.5, timeout_s / 20)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,9 +39,15 @@ class CallContext:
 
     Attributes:
         idempotency_key: the vendor key of this logical call; the same on every attempt within an epoch (J7). ``None`` for a read.
-        deadline: monotonic second by which the handler must have answered.
+        epoch: raised only after a definite refusal or an operator's denial; the key follows it. ``None`` for a read.
+        attempt: how often this call was claimed in its epoch, from 1.
+        timeout_s: seconds the whole call was given, deciding and claiming included; the declared value is not to be read instead.
+        deadline: monotonic second by which the handler must have answered. It is cancelled a moment later, so that a client
+            bounded by it can still say what surely happened.
+        lease_expires_at: database time at which another worker may take the claim over; ``None`` for a read.
         before_first_byte: await it just before the effect can leave the process; the governed HTTP client does.
-        cancelled: set when the run is being cancelled; a handler may stop early *before* its effect.
+        cancelled: set once the renewal of the run's lease sees that a person cancelled the run. A handler that waits for something
+            before its effect may give up then and raise ``RetryableUpstreamError``; after it, it goes on to its end.
     """
 
     principal: Principal
@@ -43,9 +55,12 @@ class CallContext:
     tool: str
     idempotency_key: str | None
     attempt: int
+    timeout_s: float
     deadline: float
     clock: Clock
     before_first_byte: Callable[[], Awaitable[None]]
+    epoch: int | None = None
+    lease_expires_at: datetime | None = None
     secrets: tuple[str, ...] = ()
     """Credential values of this call; the boundary removes them from whatever comes back (B2)."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)

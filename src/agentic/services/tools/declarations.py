@@ -16,6 +16,7 @@ from agentic.contract.errors import ProgramFault, RegistryError
 from agentic.contract.results import ErrorCode
 from agentic.contract.trust import Trust
 from agentic.services.tools.context import CallContext
+from agentic.services.tools.handlers.retries import RetryBudget
 from agentic.services.tools.models import HandlerBinding, IdempotencyClass, Risk, SideEffects, ToolSpec
 from agentic.services.tools.ports import Previewer, Probe, ToolHandler
 
@@ -44,6 +45,8 @@ class Tool:
     probe: Probe | None = None
     refusals: Mapping[type[Exception], ErrorCode] = field(default_factory=lambda: MappingProxyType({}))
     """Exact exception classes of the domain that are answers, not faults. A base class never matches its leaves."""
+    retries: RetryBudget | None = None
+    """How often one call asks its vendor; ``None`` for once. The whole of it fits into ``timeout_s``."""
 
 
 def internal_tool(name: str, description: str, **declared: Any) -> Callable[[HandlerFunction], Tool]:
@@ -55,7 +58,8 @@ def internal_tool(name: str, description: str, **declared: Any) -> Callable[[Han
     Args:
         name: platform name, ``domain.verb``.
         description: what the model reads.
-        **declared: the fields of ``ToolSpec`` that differ from their defaults, and ``preview``, ``probe``, ``refusals`` of ``Tool``.
+        **declared: the fields of ``ToolSpec`` that differ from their defaults, and ``preview``, ``probe``, ``refusals``, ``retries`` of
+            ``Tool``.
             ``side_effects`` is ``"read"`` when unsaid; a write or send must say ``repeatable=False``.
 
     Raises:
@@ -74,7 +78,7 @@ def vendor_tool(name: str, description: str, **declared: Any) -> Callable[[Handl
 def _declare(
     kind: Literal["internal", "vendor"], name: str, description: str, declared: dict[str, Any]
 ) -> Callable[[HandlerFunction], Tool]:
-    beside = {key: declared.pop(key) for key in ("preview", "probe", "refusals") if key in declared}
+    beside = {key: declared.pop(key) for key in ("preview", "probe", "refusals", "retries") if key in declared}
 
     def wrap(function: HandlerFunction) -> Tool:
         input_model, output = _annotations(function)

@@ -20,7 +20,7 @@ from agentic.services.tools.artifacts import ArtifactKeeper, InTheRow
 from agentic.services.tools.attempt import Attempt, Claimed, Decided, Prepared
 from agentic.services.tools.boundary import Facts, bounded
 from agentic.services.tools.cancellation import asked_to_stop
-from agentic.services.tools.context import CallContext
+from agentic.services.tools.context import CallContext, answer_reserve_s
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Ending, HandlerEnd, ending
 from agentic.services.tools.handlers.errors import DefiniteRefusal
@@ -182,7 +182,7 @@ class Execution:
         async def nothing_to_mark() -> None:
             return
 
-        return self._context(call, key=None, attempt=1, before_first_byte=nothing_to_mark)
+        return self._context(call, None, before_first_byte=nothing_to_mark)
 
     def _effect_context(self, claimed: Claimed, watermark: "_Watermark") -> CallContext:
         claim = claimed.claim
@@ -194,28 +194,30 @@ class Execution:
                 raise ClaimLost(f"{claim.tool}: a later worker owns this call; nothing was sent")
             watermark.set_ = claimed.call.at.effect_sent = True
 
-        return self._context(
-            claimed.call, key=vendor_key(claim), attempt=claim.attempt, before_first_byte=before_first_byte
-        )
+        return self._context(claimed.call, claim, before_first_byte=before_first_byte)
 
     def _context(
-        self, call: Prepared, *, key: str | None, attempt: int, before_first_byte: Callable[[], Awaitable[None]]
+        self, call: Prepared, claim: Claim | None, *, before_first_byte: Callable[[], Awaitable[None]]
     ) -> CallContext:
-        inv = call.at.inv
+        inv, timeout_s = call.at.inv, call.spec.timeout_s
         return CallContext(
             principal=inv.principal,
             run_id=inv.run_id,
             tool=call.spec.name,
-            idempotency_key=key,
-            attempt=attempt,
-            deadline=call.at.deadline,
+            idempotency_key=vendor_key(claim) if claim is not None else None,
+            epoch=claim.epoch if claim is not None else None,
+            attempt=claim.attempt if claim is not None else 1,
+            lease_expires_at=claim.lease_expires_at if claim is not None else None,
+            timeout_s=timeout_s,
+            deadline=call.at.deadline - answer_reserve_s(timeout_s),
+            cancelled=inv.cancelled,
             clock=self._clock,
             before_first_byte=before_first_byte,
             secrets=call.at.secrets,
         )
 
     async def _handle(self, tool: Tool, model: BaseModel, ctx: CallContext) -> HandlerAnswer:
-        limit = asyncio.timeout(ctx.remaining_s)
+        limit = asyncio.timeout(ctx.remaining_s + answer_reserve_s(ctx.timeout_s))
         try:
             async with limit:
                 return HandlerAnswer(end=HandlerEnd.RETURNED, value=await tool.handler.execute(ctx, model))

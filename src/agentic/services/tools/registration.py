@@ -6,8 +6,10 @@ Each check yields its faults in words, so that all of them are named at once (N1
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from agentic.services.tools.context import answer_reserve_s
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.domains import domain_faults
+from agentic.services.tools.handlers.errors import HandlerError
 from agentic.services.tools.models import (
     FRAMEWORK_NAMES,
     MAX_MODEL_NAME_LENGTH,
@@ -23,6 +25,7 @@ from agentic.services.tools.models import (
     Watermark,
     model_tool_name,
 )
+from agentic.services.tools.outcomes import PIPELINE_CODES, mends_by_waiting
 from agentic.services.tools.schemas import SchemaRefused, check_schema, provider_schema
 from agentic.services.tools.targets import IN_PROCESS, target_faults
 
@@ -186,6 +189,12 @@ def _code_faults(tool: Tool) -> Iterator[str]:
     for which, part in parts:
         if part is not None and not callable(part):
             yield f"the {which} is no function"
+    yield from _refusal_faults(tool)
+    if tool.retries is not None and tool.retries.total_s > spec.timeout_s - answer_reserve_s(spec.timeout_s):
+        yield (
+            f"retries may take {tool.retries.total_s:g} seconds, with every attempt and every wait, and the answer must be there "
+            f"before timeout_s, {spec.timeout_s:g}; declare fewer or shorter attempts, or more time"
+        )
     if tool.probe is not None and not spec.journaled:
         yield "a probe asks what became of an effect; this tool has none"
     if (
@@ -195,3 +204,15 @@ def _code_faults(tool: Tool) -> Iterator[str]:
         and not spec.may_repeat_because
     ):
         yield "a send has a vendor key (conditional), a probe, or may_repeat_because=… says why neither exists"
+
+
+def _refusal_faults(tool: Tool) -> Iterator[str]:
+    for kind, code in tool.refusals.items():
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            yield f"refusals names {kind!r}, which is no exception class"
+        elif kind is Exception or issubclass(kind, HandlerError):
+            yield f"refusals names {kind.__name__}; name the leaf classes of the domain that are answers"
+        elif code in PIPELINE_CODES:
+            yield f"refusals answers {kind.__name__} with '{code}', which is the invoker's to conclude"
+        elif mends_by_waiting(code):
+            yield f"refusals answers {kind.__name__} with '{code}'; what mends by waiting is raised as RetryableUpstreamError"

@@ -120,12 +120,10 @@ def _declared_at(rule: Sequence[str | int], root: Schema) -> list[str]:
     """The names that the object schema declares whose last keyword was broken; none where it cannot be found again."""
     place: Any = root
     for step in list(rule)[:-1]:
-        if isinstance(place, Mapping) and step in place:
-            place = place[step]
-        elif isinstance(place, list) and isinstance(step, int) and step < len(place):
-            place = place[step]
-        else:
+        inside = place if isinstance(place, Mapping) else range(len(place)) if isinstance(place, list) else ()
+        if step not in inside:
             return []
+        place = place[step]
     return [str(name) for name in view(place, root).get("properties", {})]
 
 

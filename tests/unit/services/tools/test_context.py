@@ -21,6 +21,7 @@ def _evidence(*observed: JsonValue) -> str | None:
         tool="browser.observe",
         idempotency_key=None,
         attempt=1,
+        timeout_s=1.0,
         deadline=1.0,
         clock=FakeClock(),
         before_first_byte=_nothing,

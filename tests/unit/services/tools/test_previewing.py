@@ -41,6 +41,7 @@ def context(*, seconds: float = 5, secrets: tuple[str, ...] = ()) -> CallContext
         tool="a.b",
         idempotency_key=None,
         attempt=1,
+        timeout_s=1.0,
         deadline=clock.monotonic() + seconds,
         clock=clock,
         before_first_byte=nothing,
