@@ -54,7 +54,7 @@ class RetryBudget:
         """
         if done >= self.attempts or (asked_s is not None and asked_s > self.max_wait_s):
             return None
-        backoff_s = min(self.backoff_s * 2 ** (done - 1), self.max_wait_s)
+        backoff_s = min(self.backoff_s * 2.0 ** (done - 1), self.max_wait_s)
         return backoff_s if asked_s is None else max(asked_s, backoff_s)
 
 
