@@ -110,6 +110,7 @@ class PostgresCallLedger:
             "usage": jsonb([record(item) for item in end.usage]),
             "hold": end.hold,
             "artifact_id": end.artifact_id,
+            "arguments_text": end.arguments_text,
             **artifact_columns(end.artifacts),
         }
         row = await self._db.one(statement, params)

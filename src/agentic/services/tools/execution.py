@@ -31,6 +31,7 @@ from agentic.services.tools.models import MAX_OUTPUT_BYTES
 from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import CallEnd, CallLedger, Claim, Probe
 from agentic.services.tools.records import ArtifactRecord
+from agentic.services.tools.redaction import redact
 from agentic.services.tools.result_boundary import said_text
 from agentic.services.tools.tracing import closed_span
 
@@ -329,6 +330,7 @@ class Execution:
             hold=account.hold if account is not None else None,
             artifact_id=result.meta.artifact_id,
             artifacts=artifacts,
+            arguments_text=_without_secrets(at),
         )
         for left in reversed(range(_STORE_ATTEMPTS)):
             try:
@@ -392,6 +394,13 @@ def _observed(at: Attempt, ctx: CallContext, result: ToolResult) -> None:
 def _silence(end: HandlerEnd) -> Silence:
     """What it means that a metered call which ended like this reported nothing."""
     return Silence.FAULT if end is HandlerEnd.RETURNED else Silence.FREE
+
+
+def _without_secrets(at: Attempt) -> str | None:
+    """What the journal shows of the arguments, once the call's secrets are known."""
+    if not at.secrets or at.arguments is None:
+        return None
+    return encode(redact(at.arguments, at.secrets)).decode()
 
 
 def _said(by: Literal["remote", "domain"], words: str, ctx: CallContext) -> Said:

@@ -157,6 +157,8 @@ class CallEnd:
     artifact_id: UUID | None = None
     """Where the whole of the answer is kept."""
     artifacts: Sequence[ArtifactRecord] = ()
+    arguments_text: str | None = None
+    """The arguments without the secrets that the handler turned out to use; ``None`` when it named none."""
 
 
 class CallLedger(Protocol):

@@ -242,7 +242,8 @@ where organization_id = %(organization_id)s and scope = %(scope)s and key = %(ke
 -- Head of COMMIT 2: the answer is stored for good.
 update agent.idempotency_keys set
     state = 'completed', completed_at = clock_timestamp(), lease_expires_at = null, outcome_status = %(outcome_status)s,
-    outcome_code = %(outcome_code)s, output = %(output)s, artifact_id = %(artifact_id)s
+    outcome_code = %(outcome_code)s, output = %(output)s, artifact_id = %(artifact_id)s,
+    arguments_text = coalesce(%(arguments_text)s, arguments_text)
 where organization_id = %(organization_id)s and scope = %(scope)s and key = %(key)s
   and state = 'processing' and epoch = %(epoch)s and attempt = %(attempt)s
 returning organization_id, run_id, scope, key, epoch, attempt, tool
@@ -256,15 +257,16 @@ returning organization_id, run_id, scope, key, epoch, attempt, tool
 
 -- name: end_hold
 -- Head of COMMIT 2: nobody knows yet. The claim stays until its lease ends.
-select organization_id, run_id, scope, key, epoch, attempt, tool from agent.idempotency_keys
+update agent.idempotency_keys set arguments_text = coalesce(%(arguments_text)s, arguments_text)
 where organization_id = %(organization_id)s and scope = %(scope)s and key = %(key)s
   and state = 'processing' and epoch = %(epoch)s and attempt = %(attempt)s
-for update
+returning organization_id, run_id, scope, key, epoch, attempt, tool
 
 -- name: end_uncertain
 -- Head of COMMIT 2: nobody will know. An operator owns it now.
 update agent.idempotency_keys set
-    state = 'uncertain', uncertain_at = clock_timestamp(), lease_expires_at = null, uncertain_reason = %(reason)s
+    state = 'uncertain', uncertain_at = clock_timestamp(), lease_expires_at = null, uncertain_reason = %(reason)s,
+    arguments_text = coalesce(%(arguments_text)s, arguments_text)
 where organization_id = %(organization_id)s and scope = %(scope)s and key = %(key)s
   and state = 'processing' and epoch = %(epoch)s and attempt = %(attempt)s
 returning organization_id, run_id, scope, key, epoch, attempt, tool
