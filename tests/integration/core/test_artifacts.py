@@ -11,6 +11,7 @@ import pytest
 
 from agentic.contract.errors import NotFound, ProgramFault
 from agentic.contract.trust import Trust
+from agentic.runtime.agent.script import Turn
 from agentic.services.artifacts.models import Artifact
 from agentic.services.artifacts.ports import ArtifactBodies, BodiesUnavailable
 from agentic.services.tools.context import CallContext
@@ -87,7 +88,7 @@ async def test_an_operator_lowers_how_much_a_model_reads_and_a_tools_own_bound_b
         world.read("crm.tight", does=long_answer, max_output_bytes=400),
         world.read("crm.large", does=long_answer, max_output_bytes=20_000),
     ]
-    script = [Calls([Call(tool.spec.name, {"text": "a"}) for tool in tools]), Say("Done.")]
+    script: list[Turn] = [Calls([Call(tool.spec.name, {"text": "a"}) for tool in tools]), Say("Done.")]
     async with harness(tools=tools, script=script, database_url=database, max_output_bytes=2_000) as h:
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"
@@ -178,7 +179,7 @@ async def test_artifacts_go_with_ended_runs_whose_time_is_over_the_unnamed_bytes
     world = World()
     async with an_object_store() as (store, bodies):
         given: dict[str, Any] = {"database_url": database, "artifact_bodies": bodies}
-        script = [SAVE, Say("x")]
+        script: list[Turn] = [SAVE, Say("x")]
         async with harness(tools=[world.write(does=long_answer)], script=script, **given) as h:
             old, young = await h.start(), await h.start()
             for run_id in (old, young):

@@ -8,6 +8,7 @@ import pytest
 
 from agentic.contract.trust import Trust
 from agentic.runtime.agent.aborts import SegmentStop
+from agentic.runtime.agent.script import Turn
 from agentic.services.tools.calls import CallOrigin, ToolCall
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.ports import Decision, PolicyQuestion
@@ -74,7 +75,7 @@ async def test_no_label_of_a_handler_raises_what_its_tool_declares(database: str
         world.read("crm.search", does=boast, output_trust=Trust.EXTERNAL),
         world.read("crm.list", does=boast, output_trust=Trust.INTERNAL),
     ]
-    script = [Calls([Call("crm.list", {"text": "a"}), Call("crm.search", {"text": "a"})]), Say("Done.")]
+    script: list[Turn] = [Calls([Call("crm.list", {"text": "a"}), Call("crm.search", {"text": "a"})]), Say("Done.")]
     async with harness(tools=tools, script=script, database_url=database) as h:
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"
