@@ -6,7 +6,23 @@ from typing import Annotated
 
 import typer
 
-from agentic.cli import approvals, capacity, db, demo, dev, members, policy, runs, serve, tools, uncertain
+from agentic.cli import (
+    approvals,
+    audit,
+    capacity,
+    db,
+    demo,
+    dev,
+    limits,
+    members,
+    policy,
+    prices,
+    runs,
+    serve,
+    tools,
+    uncertain,
+    usage,
+)
 from agentic.cli.options import settings_of
 
 DISTRIBUTION = "agentic-platform"
@@ -18,10 +34,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Governs what AI agents do to the world: decides each call, runs it at most once, can say what happened.",
 )
-for group in (db.app, tools.app, members.app, policy.app, runs.app, approvals.app, uncertain.app, capacity.app):
+for group in (
+    db.app,
+    tools.app,
+    members.app,
+    policy.app,
+    runs.app,
+    approvals.app,
+    uncertain.app,
+    audit.app,
+    capacity.app,
+    prices.app,
+    limits.app,
+):
     app.add_typer(group)
 app.command("dev")(dev.dev)
 app.command("worker")(dev.worker)
+app.command("usage")(usage.usage)
 app.command("serve")(serve.serve)
 app.command("token")(dev.token)
 app.command("demo")(demo.demo)
