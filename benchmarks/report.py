@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks.measure import Figures
-from benchmarks.workloads import BARE
+from benchmarks.workloads import BARE, UNMETERED
 
 
 def as_json(figures: Sequence[Figures], *, server_version: str, seconds: float) -> dict[str, Any]:
@@ -20,6 +20,7 @@ def as_json(figures: Sequence[Figures], *, server_version: str, seconds: float) 
             for row in figures
         ],
         "speedup": speedups(figures),
+        "of_unmetered": of_unmetered(figures),
     }
 
 
@@ -58,7 +59,24 @@ def as_table(figures: Sequence[Figures], *, server_version: str) -> Table:
             "" if gain is None else f"{gain:.2f} ×",
             end_section=place + 1 < len(figures) and figures[place + 1].workers != row.workers,
         )
+    ratios = of_unmetered(figures)
+    if ratios:
+        table.caption = "calls/s of the unmetered: " + ", ".join(
+            f"{name} {', '.join(f'{ratio:.2f} with {workers}' for workers, ratio in by_workers.items())}"
+            for name, by_workers in ratios.items()
+        )
     return table
+
+
+def of_unmetered(figures: Sequence[Figures]) -> dict[str, dict[str, float]]:
+    """Calls a second of each metered call over those of the same call unmetered, by workload and number of workers."""
+    speeds = {(row.workload, row.workers): row.ops_s for row in figures}
+    ratios: dict[str, dict[str, float]] = {}
+    for row in figures:
+        plain = speeds.get((UNMETERED.get(row.workload, ""), row.workers))
+        if plain is not None:
+            ratios.setdefault(row.workload, {})[str(row.workers)] = round(row.ops_s / plain, 3)
+    return ratios
 
 
 def speedups(figures: Sequence[Figures]) -> dict[str, dict[str, float]]:

@@ -50,6 +50,14 @@ async def _allowed_write(stage: Stage) -> Step:
     return _other_words(stage, await stage.lead(), "bench.save")
 
 
+async def _metered_read(stage: Stage) -> Step:
+    return _other_words(stage, await stage.lead(), "bench.look_up")
+
+
+async def _metered_write(stage: Stage) -> Step:
+    return _other_words(stage, await stage.lead(), "bench.buy")
+
+
 async def _waiting_write(stage: Stage) -> Step:
     return _other_words(stage, await stage.lead(), "bench.save_slowly")
 
@@ -88,6 +96,10 @@ def _other_words(stage: Stage, inv: ToolInvocation, tool: str) -> Step:
 BARE: Final = Workload(name="bare_commit", prepare=_bare_commit)
 READ: Final = Workload(name="read", prepare=_read)
 ALLOWED_WRITE: Final = Workload(name="allowed_write", prepare=_allowed_write)
+METERED_READ: Final = Workload(name="metered_read", prepare=_metered_read)
+METERED_WRITE: Final = Workload(name="metered_write", prepare=_metered_write)
 REPLAY: Final = Workload(name="replay", prepare=_replay)
 WAITING_WRITE: Final = Workload(name="waiting_write", prepare=_waiting_write)
-ALL: Final = (BARE, READ, ALLOWED_WRITE, REPLAY, WAITING_WRITE)
+ALL: Final = (BARE, READ, METERED_READ, ALLOWED_WRITE, METERED_WRITE, REPLAY, WAITING_WRITE)
+UNMETERED: Final = {METERED_READ.name: READ.name, METERED_WRITE.name: ALLOWED_WRITE.name}
+"""What a metered call is held against."""
