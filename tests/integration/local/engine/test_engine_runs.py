@@ -31,6 +31,7 @@ async def test_an_event_wakes_the_engine_which_does_not_wait_for_its_next_look(b
         assert started == sent
 
 
+@pytest.mark.guarantee("W2")
 async def test_the_same_event_id_starts_a_function_once_a_day(bench: Bench) -> None:
     seen: list[str] = []
 
@@ -285,6 +286,7 @@ async def test_a_wait_is_over_with_the_event_that_matches_and_only_with_it(bench
     assert (await bench.run_of("shop-waits")).result == {"k": "one", "ok": True}
 
 
+@pytest.mark.guarantee("W2")
 async def test_a_wait_that_nobody_answers_is_over_with_none(bench: Bench) -> None:
     @bench.client.create_function(fn_id="waits", trigger=inngest.TriggerEvent(event="waits"))
     async def waits(ctx: inngest.Context) -> str:
