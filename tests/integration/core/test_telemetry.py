@@ -17,6 +17,7 @@ from agentic.runtime.agent.checkpoint import Segment
 from agentic.services.tools.calls import ToolCall
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, internal_tool
+from agentic.services.tools.handlers.errors import DefiniteRefusal
 from agentic.services.tools.models import FrozenTool
 from agentic.services.tools.outcomes import OUTCOMES, PIPELINE_CODES
 from agentic.services.tools.ports import Decision, PolicyQuestion
@@ -26,7 +27,7 @@ from telemetry_recorder import RecordedSpan, Recording, recorded
 
 SAVE = Calls([Call("notes.save", {"text": "milk"})])
 MAIL = Calls([Call("mail.send", {"text": "hello"})])
-DOMAIN_CODES = sorted(set(ErrorCode) - PIPELINE_CODES)
+HANDLER_CODES = sorted(set(ErrorCode) - PIPELINE_CODES)
 ELSEWHERE = {
     ErrorCode.REJECTED,  # below, with a person
     ErrorCode.EXPIRED,
@@ -77,31 +78,30 @@ async def in_tree_and_telemetry(h: Harness, run_id: UUID, recording: Recording) 
     return codes
 
 
-def declared(world: World, code: ErrorCode) -> Tool:
-    """A read whose domain refuses under a code."""
-    refused = type(f"Refused_{code}", (Exception,), {})
+def refusing(world: World, code: ErrorCode) -> Tool:
+    """A read whose handler refuses under a code."""
 
     async def does(_ctx: CallContext, _args: Any) -> Any:
-        raise refused("no")
+        raise DefiniteRefusal("no", code=code)
 
-    return world.read(f"domain.{code}", does, refusals={refused: code})
+    return world.read(f"refused.{code}", does)
 
 
 @pytest.mark.guarantee("D3")
-async def test_a_domains_refusal_is_in_the_tree_and_in_telemetry_whatever_its_code(database: str) -> None:
+async def test_a_handlers_refusal_is_in_the_tree_and_in_telemetry_whatever_its_code(database: str) -> None:
     world = World()
-    tools = [declared(world, code) for code in DOMAIN_CODES]
+    tools = [refusing(world, code) for code in HANDLER_CODES]
     async with harness(tools=tools, script=[Say("x")], database_url=database) as h:
         segment = await lead(h)
         with recorded() as recording:
             for tool in tools:
                 await invoke(h, segment, tool.spec.name)
         assert await h.platform.run_store.append(segment.lease, segment.take()) is not None
-        assert await in_tree_and_telemetry(h, segment.inv.run_id, recording) == DOMAIN_CODES
-        for span, code in zip(recording.calls(), DOMAIN_CODES, strict=True):
+        assert await in_tree_and_telemetry(h, segment.inv.run_id, recording) == HANDLER_CODES
+        for span, code in zip(recording.calls(), HANDLER_CODES, strict=True):
             assert told_of(span)[:3] == ["proposed", "authorized", "started"]
             assert span.attributes["tool.outcome_status"] == OUTCOMES[code].status
-        assert len(recording.values("tool_duration_seconds")) == len(DOMAIN_CODES)
+        assert len(recording.values("tool_duration_seconds")) == len(HANDLER_CODES)
 
 
 class Items(BaseModel):
