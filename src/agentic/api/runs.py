@@ -51,8 +51,7 @@ def run_routes(ports: ApiPorts, access: Access) -> APIRouter:
     @router.get("/{run_id}")
     async def show(caller: Annotated[Caller, Depends(access)], run_id: UUID) -> JSONResponse:
         tree = await ports.runs.tree(caller.organization_id, run_id)
-        uncertain = await ports.journal.list_uncertain(caller.organization_id, run_id=run_id)
-        return JSONResponse(tree_view(tree, uncertain))
+        return JSONResponse(tree_view(tree))
 
     @router.get("/{run_id}/audit")
     async def audit(caller: Annotated[Caller, Depends(access)], run_id: UUID) -> JSONResponse:

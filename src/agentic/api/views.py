@@ -3,7 +3,7 @@
 Ids and times are strings, times in ISO 8601 with their zone; money is a decimal string, so that no reader rounds it (M3).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -17,20 +17,17 @@ from agentic.services.runs.models import RunTree
 _COUNTS = ("input_tokens", "output_tokens", "rows", "unpriced")
 
 
-def tree_view(tree: RunTree, uncertain: Sequence[UncertainCall]) -> JsonObject:
-    """A run with everything it can say about itself.
-
-    Args:
-        tree: the run's rows.
-        uncertain: its calls whose outcome is unknown, with the references that commands take.
-    """
+def tree_view(tree: RunTree) -> JsonObject:
+    """A run with everything it can say about itself."""
     return {
         "run": _row(tree.run),
         "spans": _rows(tree.spans),
         "decisions": _rows(tree.decisions),
         "approvals": _rows(tree.approvals),
         "effects": _rows(tree.effects),
-        "uncertain": [uncertain_view(call) for call in uncertain],
+        "uncertain": _rows(tree.uncertain),
+        "waits": _rows(tree.waits),
+        "artifacts": _rows(tree.artifacts),
         "cost": {name: int(value) if name in _COUNTS else plain(value) for name, value in tree.cost.items()},
     }
 

@@ -5,76 +5,60 @@ Takes the JSON that ``api.views.tree_view`` makes, so that a stored answer of th
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from agentic.cli.run_excerpt import kept_spans
+from agentic.cli.run_sections import sections
+from agentic.cli.run_words import short, styled
 from agentic.cli.safe_text import safe, safe_line
 from agentic.cli.times import duration, moment
 
 Json = Mapping[str, Any]
-_STYLES = {
-    "succeeded": "green",
-    "completed": "green",
-    "confirmed": "green",
-    "approved": "green",
-    "released": "yellow",
-    "held": "yellow",
-    "queued": "yellow",
-    "waits for a person": "yellow",
-    "pending": "yellow",
-    "parked": "yellow",
-    "running": "yellow",
-    "open": "yellow",
-    "outcome_unknown": "magenta",
-    "uncertain": "magenta",
-    "lost": "magenta",
-}
-_MAX_PAYLOAD_CHARS = 400
-"""Of one payload line; ``--json`` has it whole."""
+Children = Mapping[str | None, Sequence[Json]]
 
 
-def run_tree(tree: Json, agentic: str = "agentic") -> RenderableType:
-    """The tree of a run, its approvals, its effects, and what is uncertain.
+def run_tree(tree: Json, agentic: str = "agentic", *, full: bool = False) -> RenderableType:
+    """The tree of a run; then what was decided, approved, waited for, done and kept, and what is uncertain.
 
     Args:
         tree: the run.
         agentic: the command line as the person types it.
+        full: print every line; otherwise of a long run its ends and what went otherwise in between.
     """
     run = tree["run"]
     root = Tree(_headline(run))
-    for line in _facts(run, tree["cost"]):
+    for line in _facts(tree):
         root.add(line)
+    spans: Sequence[Json] = tree["spans"]
+    known = {span["id"] for span in spans}
     children: dict[str | None, list[Json]] = defaultdict(list)
-    known = {span["id"] for span in tree["spans"]}
-    for span in tree["spans"]:
+    for span in spans:
         children[span["parent_id"] if span["parent_id"] in known else None].append(span)
-    _grow(root, None, children)
-    return Group(
-        root,
-        *_section("approvals", [_approval(item) for item in tree["approvals"]]),
-        *_section("effects", [_effect(item) for item in tree["effects"]]),
-        *_section("uncertain", [_uncertain(item, agentic) for item in tree["uncertain"]]),
-    )
+    _grow(root, None, children, known if full else kept_spans(spans))
+    return Group(root, *sections(tree, agentic, full=full))
 
 
 def _headline(run: Json) -> Text:
-    return Text.assemble(f"run {run['id']}  ", (safe_line(run["definition_name"]), "bold"), "  ", _styled(run["state"]))
+    return Text.assemble(f"run {run['id']}  ", (safe_line(run["definition_name"]), "bold"), "  ", styled(run["state"]))
 
 
-def _facts(run: Json, cost: Json) -> Iterator[Text]:
+def _facts(tree: Json) -> Iterator[Text]:
+    run, cost = tree["run"], tree["cost"]
     if run["error_code"]:
-        yield Text.assemble("error: ", (run["error_code"], "red"))
+        yield Text.assemble("error: ", (safe_line(run["error_code"]), "red"))
     if run["partial_reason"]:
         yield Text.assemble("incomplete: ", (safe_line(run["partial_reason"]), "magenta"))
     if run["parked_on"]:
-        yield Text.assemble("waits for: ", (run["parked_on"], "yellow"))
+        yield Text.assemble("waits for: ", (safe_line(run["parked_on"]), "yellow"))
     if run["answer"]:
         yield Text.assemble("answer: ", safe(run["answer"]))
     yield Text(
-        f"{run['model_requests']} model requests, {run['tool_calls']} tool calls, "
+        f"{run['model_requests']} model requests, {run['tool_calls']} tool calls{_repeats(tree['spans'])}, "
         f"{run['active_ms'] / 1000:.1f} s of work, cost {cost.get('cost', '0')} USD{_uncounted(cost)}, "
         f"{cost.get('input_tokens', 0)} + {cost.get('output_tokens', 0)} tokens, started {moment(run['created_at'])}",
         style="dim",
@@ -85,14 +69,38 @@ def _uncounted(cost: Json) -> str:
     return f" without {cost['unpriced']} unpriced" if cost.get("unpriced") else ""
 
 
-def _grow(branch: Tree, parent: str | None, children: Mapping[str | None, Sequence[Json]]) -> None:
+def _repeats(spans: Sequence[Json]) -> str:
+    """How many answers came from the journal, and how many attempts were not the first."""
+    attributes = [span["attributes"] or {} for span in spans if span["kind"] == "tool"]
+    replayed = sum(bool(each.get("replayed")) for each in attributes)
+    again = sum(each.get("call.attempt", 1) != 1 for each in attributes)
+    return (f", {replayed} replayed" if replayed else "") + (f", {again} tried again" if again else "")
+
+
+def _grow(branch: Tree, parent: str | None, children: Children, kept: AbstractSet[str]) -> None:
+    left_out = 0
     for span in children.get(parent, ()):
+        if span["id"] not in kept:
+            left_out += _size(span, children)
+            continue
+        left_out = _gap(branch, left_out)
         twig = branch.add(_span(span))
         if span["kind"] == "tool":
             for arrow, payload in (("→ ", span["input"]), ("← ", span["output"])):
                 if payload:
-                    twig.add(Text(arrow + _short(payload), style="dim"))
-        _grow(twig, span["id"], children)
+                    twig.add(Text(arrow + short(payload), style="dim"))
+        _grow(twig, span["id"], children, kept)
+    _gap(branch, left_out)
+
+
+def _gap(branch: Tree, left_out: int) -> int:
+    if left_out:
+        branch.add(Text(f"… {left_out} more; --full prints all", style="dim"))
+    return 0
+
+
+def _size(span: Json, children: Children) -> int:
+    return 1 + sum(_size(child, children) for child in children.get(span["id"], ()))
 
 
 def _span(span: Json) -> Text:
@@ -100,14 +108,14 @@ def _span(span: Json) -> Text:
     took = duration(span["started_at"], span["ended_at"])
     match span["kind"]:
         case "tool":
-            line = Text.assemble((safe_line(span["name"]), "bold"), "  ", _styled(_outcome(span)), *_marks(attributes))
+            line = Text.assemble((safe_line(span["name"]), "bold"), "  ", styled(_outcome(span)), *_marks(attributes))
         case "llm":
             tokens = f"  {attributes.get('input_tokens', 0)} + {attributes.get('output_tokens', 0)} tokens"
-            line = Text.assemble(f"model {safe_line(span['name'])}  ", _styled(_outcome(span)), (tokens, "dim"))
+            line = Text.assemble(f"model {safe_line(span['name'])}  ", styled(_outcome(span)), (tokens, "dim"))
             if attributes.get("error"):
-                line.append(f"  {_short(str(attributes['error']))}", style="red")
+                line.append(f"  {short(str(attributes['error']))}", style="red")
         case _:
-            line = Text.assemble(safe_line(span["name"]), "  ", _styled(str(attributes.get("end") or _outcome(span))))
+            line = Text.assemble(safe_line(span["name"]), "  ", styled(str(attributes.get("end") or _outcome(span))))
     for text, style in _cost(span):
         line.append(f"  {text}", style=style)
     return line.append(f"  {took}", style="dim") if took else line
@@ -141,11 +149,10 @@ def _outcome(span: Json) -> str:
 def _marks(attributes: Json) -> Iterator[Text]:
     """Why it was allowed to run, and the how-manieth time this was."""
     if attributes.get("policy.effect"):
-        yield Text(
-            f"  {attributes['policy.effect']} by {safe_line(str(attributes.get('policy.rule', '?')))}", style="cyan"
-        )
+        effect, rule = str(attributes["policy.effect"]), str(attributes.get("policy.rule", "?"))
+        yield Text(f"  {safe_line(effect)} by {safe_line(rule)}", style="cyan")
     if attributes.get("approval.id"):
-        yield Text(f"  approval {attributes['approval.id']}", style="cyan")
+        yield Text(f"  approval {safe_line(str(attributes['approval.id']))}", style="cyan")
     if attributes.get("call.attempt"):
         attempt = int(attributes["call.attempt"])
         yield Text(f"  attempt {attempt}", style="dim" if attempt == 1 else "yellow")
@@ -153,45 +160,3 @@ def _marks(attributes: Json) -> Iterator[Text]:
         yield Text("  replayed", style="yellow")
     if attributes.get("tool.truncated"):
         yield Text("  truncated", style="yellow")
-
-
-def _section(title: str, lines: Sequence[RenderableType]) -> Iterator[RenderableType]:
-    if lines:
-        branch = Tree(Text(title, style="bold"))
-        for line in lines:
-            branch.add(line)
-        yield branch
-
-
-def _approval(approval: Json) -> RenderableType:
-    line = Text.assemble(f"{approval['id']}  ", (approval["tool"], "bold"), "  ", _styled(approval["status"]))
-    line.append(f"  {approval['rule_id']}: {safe_line(approval['reason'])}", style="cyan")
-    if approval["decided_by"]:
-        line.append(f"  by {approval['decided_by']} at {moment(approval['decided_at'])}", style="dim")
-    if approval["comment"]:
-        line.append(f"  “{safe_line(approval['comment'])}”")
-    return Group(line, Text("  → " + safe_line(approval["arguments_text"]), style="dim"))
-
-
-def _effect(effect: Json) -> Text:
-    line = Text.assemble(f"{effect['seq']}  ", (effect["tool"], "bold"), "  ", _styled(effect["kind"]))
-    line.append(f"  epoch {effect['epoch']}  attempt {effect['attempt']}", style="dim")
-    for extra in (effect["outcome_code"], effect["note"]):
-        if extra:
-            line.append(f"  {safe_line(extra)}")
-    return line.append(f"  {moment(effect['at'])}", style="dim")
-
-
-def _uncertain(call: Json, agentic: str) -> RenderableType:
-    line = Text.assemble(f"{call['ref']}  ", (call["tool"] or call["scope"], "bold"), "  ", _styled("outcome_unknown"))
-    line.append(f"  {safe_line(call['uncertain_reason'])}  since {moment(call['uncertain_at'])}", style="dim")
-    return Group(line, Text(f"  settle it: {agentic} uncertain confirm|deny {call['ref']} --evidence '…'", style="dim"))
-
-
-def _styled(word: str) -> Text:
-    return Text(word, style=_STYLES.get(word, "red"))
-
-
-def _short(text: str) -> str:
-    line = safe_line(text)
-    return line if len(line) <= _MAX_PAYLOAD_CHARS else line[: _MAX_PAYLOAD_CHARS - 1] + "…"

@@ -39,7 +39,13 @@ def list_runs(
 
 
 @app.command("show")
-def show_run(context: typer.Context, run: Run, organization: Organization = None, as_json: Json = False) -> None:
+def show_run(
+    context: typer.Context,
+    run: Run,
+    organization: Organization = None,
+    full: Annotated[bool, typer.Option("--full", help="Print every line of a long run.")] = False,
+    as_json: Json = False,
+) -> None:
     """Show a run as a tree: every model request and call, with decision, approval, attempt, replay and cost."""
     from agentic.api.views import tree_view
     from agentic.cli.records import with_records
@@ -49,14 +55,13 @@ def show_run(context: typer.Context, run: Run, organization: Organization = None
     folder = settings_of(context).folder
 
     async def read(records: "Records") -> "JsonObject":
-        tree = await records.runs.tree(records.organization_id, run)
-        return tree_view(tree, await records.journal.list_uncertain(records.organization_id, run_id=run))
+        return tree_view(await records.runs.tree(records.organization_id, run))
 
     tree = with_records(folder, organization, read)
     if as_json:
         show_json(tree)
     else:
-        show(run_tree(tree, command(folder)))
+        show(run_tree(tree, command(folder), full=full))
 
 
 @app.command("cancel")

@@ -1,6 +1,5 @@
 """The operator's side of the journal in Postgres. The statements stand in ``queries/journal.sql``."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -26,7 +25,7 @@ class PostgresJournalStore:
 
     async def list_uncertain(self, organization_id: UUID, *, run_id: UUID | None) -> Sequence[UncertainCall]:
         rows = await self._db.all(self._sql["list_uncertain"], {"organization_id": organization_id, "run_id": run_id})
-        return [UncertainCall.model_validate({**row, "ref": _ref(row)}) for row in rows]
+        return [UncertainCall.model_validate(row) for row in rows]
 
     async def confirm(self, call: UncertainCall, *, user_id: UUID, evidence: str) -> bool:
         answer = ToolResult(ok=True, data={"confirmed_by_operator": True, "evidence": evidence})
@@ -77,7 +76,3 @@ def _uncertain(row: Mapping[str, Any]) -> CallEvent:
         outcome_status="uncertain",
         reason_code=str(ErrorCode.OUTCOME_UNKNOWN),
     )
-
-
-def _ref(row: Mapping[str, Any]) -> str:
-    return hashlib.sha256(f"{row['scope']}\0{row['key']}".encode()).hexdigest()[:16]

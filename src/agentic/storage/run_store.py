@@ -46,6 +46,7 @@ class PostgresRunStore:
         self._sql = load_queries("runs")
         self._approvals = load_queries("approvals")
         self._journal = load_queries("journal")
+        self._audit = load_queries("audit")
 
     async def start(self, run: NewRun) -> Started:
         event = uuid4()
@@ -179,6 +180,8 @@ class PostgresRunStore:
             effects=await self._db.all(self._sql["effects"], key),
             uncertain=await self._db.all(self._journal["list_uncertain"], key),
             cost=await self._db.one(self._sql["cost"], key) or {},
+            waits=await self._db.all(self._audit["waits"], key),
+            artifacts=await self._db.all(self._audit["artifacts"], key),
         )
 
     async def recent(self, organization_id: UUID, *, limit: int) -> list[Mapping[str, Any]]:

@@ -46,7 +46,7 @@ def test_money_of_a_run_is_an_exact_decimal_and_tokens_are_counts() -> None:
         "rows": 3,
     }
     tree = RunTree(run={"id": ID}, spans=[], decisions=[], approvals=[], effects=[], uncertain=[], cost=cost)
-    assert tree_view(tree, [])["cost"] == {
+    assert tree_view(tree)["cost"] == {
         "cost": "0.1000000000000000055",
         "input_tokens": 300,
         "output_tokens": 60,

@@ -182,6 +182,109 @@ def test_a_tree_ends_with_approvals_effects_and_what_is_uncertain() -> None:
     assert "0123456789abcdef" in text
 
 
+def many(count: int, **odd: dict[str, Any]) -> list[dict[str, Any]]:
+    """A run of one segment and as many calls; ``odd`` says what is different about ``call_17``."""
+    calls = [span("tool", f"call_{n}", parent_id="segment 1", **odd.get(f"call_{n}", {})) for n in range(count)]
+    return [span("segment", "segment 1"), *calls]
+
+
+def test_a_run_of_many_calls_prints_its_ends_and_what_went_otherwise() -> None:
+    spans = many(500, call_200={"status": "error", "code": "denied"}, call_300={"attributes": {"replayed": True}})
+    text = printed(run_tree(tree(*spans)))
+    for shown in ("call_0 ", "call_499 ", "call_200  denied", "call_300 ", "… 171 more; --full prints all"):
+        assert shown in text
+    assert "call_250" not in text
+    assert len(text.splitlines()) < 130
+    gaps = [int(line.split("… ")[1].split()[0]) for line in text.splitlines() if "… " in line]
+    assert sum(gaps) + len([line for line in text.splitlines() if "call_" in line]) == 500
+    full = printed(run_tree(tree(*spans), full=True))
+    assert all(f"call_{n} " in full for n in range(500))
+    assert "more;" not in full
+
+
+def test_a_long_run_of_failures_alone_is_bounded_too() -> None:
+    failed = {f"call_{n}": {"status": "error", "code": "denied"} for n in range(500)}
+    assert len(printed(run_tree(tree(*many(500, **failed)))).splitlines()) < 150
+
+
+def test_a_tree_tells_decisions_waits_artifacts_and_repeats() -> None:
+    decision = {
+        "seq": 7,
+        "tool": "email.send",
+        "effect": "deny",
+        "rule_id": "org.quiet",
+        "rule_version": 3,
+        "reason": "not at night",
+        "decided_at": AT,
+    }
+    approval = {**APPROVAL, "status": "approved", "decided_at": "2031-05-06T07:09:39+00:00", "decided_by": "u2"}
+    wait = {"kind": "provider_job", "ref": "j1", "ordinal": 0, "created_at": AT}
+    artifact = {
+        "id": "f1",
+        "span_id": "s",
+        "media_type": "application/json",
+        "trust": "external",
+        "sha256": "0",
+        "size_bytes": 70000,
+        "complete": False,
+        "created_at": AT,
+    }
+    spans = [
+        span("tool", "a", attributes={"replayed": True}),
+        span("tool", "b", attributes={"call.attempt": 3}),
+    ]
+    told = tree(*spans, decisions=[decision], approvals=[approval, APPROVAL], waits=[wait], artifacts=[artifact])
+    text = printed(run_tree(told))
+    for fact in (
+        "7  email.send  deny  org.quiet v3: not at night",
+        "matrix.send v1: it leaves the organization  waited 90.0 s",
+        "waits since 2031-05-06 07:08:09",
+        "provider_job  j1  since",
+        "f1  70000 bytes  application/json  cut off",
+        "1 tool calls, 1 replayed, 1 tried again",
+    ):
+        assert fact in text
+
+
+def test_long_sections_are_bounded_and_whole_when_asked() -> None:
+    approvals = [{**APPROVAL, "id": f"id-{n}."} for n in range(100)]
+    text = printed(run_tree(tree(approvals=approvals)))
+    assert "… 60 more; --full prints all" in text
+    assert [f"id-{n}." in text for n in (0, 9, 10, 69, 70, 99)] == [True, True, False, False, True, True]
+    full = printed(run_tree(tree(approvals=approvals), full=True))
+    assert all(f"id-{n}." in full for n in range(100))
+
+
+def test_nothing_in_a_run_can_paint_the_terminal() -> None:
+    sly = "x\x1b[2J\u202ey\nz"
+    texts = ("definition_name", "error_code", "partial_reason", "parked_on", "answer")
+    decision = dict.fromkeys(("tool", "effect", "rule_id", "reason"), sly)
+    told = tree(
+        span("segment", sly, attributes={"end": sly}),
+        span("llm", sly, attributes={"error": sly}),
+        span("tool", sly, code=sly, input=sly, output=sly, attributes={"policy.effect": sly, "policy.rule": sly}),
+        run=dict.fromkeys(texts, sly),
+        decisions=[{**decision, "seq": 1, "rule_version": 1, "decided_at": AT}],
+        approvals=[{**APPROVAL, **dict.fromkeys(("tool", "rule_id", "reason", "comment", "arguments_text"), sly)}],
+        effects=[
+            {
+                **dict.fromkeys(("tool", "kind", "outcome_code", "note"), sly),
+                "seq": 1,
+                "epoch": 1,
+                "attempt": 1,
+                "at": AT,
+            }
+        ],
+        artifacts=[
+            {"id": "f", "media_type": sly, "trust": "user", "size_bytes": 1, "complete": True, "created_at": AT}
+        ],
+        uncertain=[{**UNCERTAIN, "tool": sly, "uncertain_reason": sly}],
+    )
+    text = printed(run_tree(told))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+
+
 def test_a_hint_names_the_program_as_the_person_called_it() -> None:
     called = "bin/agentic --folder other"
     hint = f"{called} uncertain confirm|deny {UNCERTAIN['ref']}"

@@ -222,3 +222,7 @@ class RunTree:
     effects: Sequence[Mapping[str, Any]]
     uncertain: Sequence[Mapping[str, Any]]
     cost: Mapping[str, Any]
+    waits: Sequence[Mapping[str, Any]] = ()
+    """What a parked run waits for, in the order of its calls."""
+    artifacts: Sequence[Mapping[str, Any]] = ()
+    """What was too large to show, without its bytes."""

@@ -119,3 +119,15 @@ select run_id, kind, tool, seq, word, found, allowed,
     left(encode(sha256(convert_to(scope, 'UTF8') || '\x00'::bytea || convert_to(key, 'UTF8')), 'hex'), 16) as ref
 from (select * from unrecorded union all select * from unjournaled union all select * from undecided) x
 order by run_id, kind, seq, tool
+
+-- name: waits
+-- What a run waits for now, in the order of its calls.
+select kind, ref, ordinal, created_at from agent.run_waits
+where run_id = %(run_id)s and organization_id = %(organization_id)s
+order by ordinal
+
+-- name: artifacts
+-- What of a run's results was too large to show, without its bytes.
+select id, span_id, media_type, trust::text as trust, sha256, size_bytes, complete, created_at from agent.artifacts
+where run_id = %(run_id)s and organization_id = %(organization_id)s
+order by created_at, id

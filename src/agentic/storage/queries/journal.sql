@@ -1,8 +1,9 @@
 -- The operator's side of the journal: outcomes nobody knows, and claims nobody will propose again.
 
 -- name: list_uncertain
--- Calls of an organization whose outcome is unknown.
-select organization_id, run_id, scope, key, tool, epoch, attempt, arguments_text, uncertain_at, uncertain_reason, effect_sent_at, proposal_id
+-- Calls of an organization whose outcome is unknown, each under the reference that commands take.
+select organization_id, run_id, scope, key, tool, epoch, attempt, arguments_text, uncertain_at, uncertain_reason, effect_sent_at, proposal_id,
+    left(encode(sha256(convert_to(scope, 'UTF8') || '\x00'::bytea || convert_to(key, 'UTF8')), 'hex'), 16) as ref
 from agent.idempotency_keys
 where organization_id = %(organization_id)s and state = 'uncertain' and (%(run_id)s::uuid is null or run_id = %(run_id)s)
 order by uncertain_at
