@@ -9,11 +9,16 @@ from agno.models.base import Model
 from agno.models.openai import OpenAIChat, OpenAIResponses
 
 from agentic.local.providers.model import Answer, ModelCall, ModelServer, Reply, Request
+from agentic.runtime.agent.timings import Timings
 from agentic.services.tools.declarations import Tool
 from agentic.testing import Harness, harness
 
 KEY = "sk-wire-0123456789abcdef"
 """What the model objects are given; no error, row or log may hold it."""
+
+
+PATIENT = Timings(lease_s=20, renew_s=5, model_retry_s=0.05, fault_retry_s=0.05)
+"""A lease that a slow machine does not lose in the middle of an answer, which a script gives only once."""
 
 
 def chat(url: str) -> Model:
@@ -34,6 +39,7 @@ async def wired(
     database: str, *replies: Reply, tools: Sequence[Tool], model: Callable[[str], Model] = chat, **settings: Any
 ) -> AsyncIterator[tuple[Harness, ModelServer]]:
     """A deployment whose model answers these replies over HTTP."""
+    settings.setdefault("timings", PATIENT)
     async with (
         ModelServer(*replies) as provider,
         harness(tools=tools, script=lambda: model(provider.url), database_url=database, **settings) as h,

@@ -11,10 +11,12 @@ from agno.models.base import Model
 
 from agentic.runtime.agent.agno.answer_only import is_anthropic
 from agentic.runtime.agent.agno.model import GovernedModel, TurnState
+from agentic.runtime.agent.agno.redacted_log import LOG
 
 
 def governed(model: Model, turn: TurnState, clients: Mapping[str, Any]) -> Model:
     """A copy of ``model`` whose requests go through the turn's hooks, over connections an earlier copy opened."""
+    LOG.learn(model)
     mixed = _mixed(type(model))
     copy: Any = mixed.__new__(mixed)
     copy.__dict__.update(model.__dict__)

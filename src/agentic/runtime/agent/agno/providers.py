@@ -21,6 +21,12 @@ _PACKAGES = {
 """Extra of this package and environment variables, one of which holds the key, for the tested providers."""
 
 
+def keys_in_environment() -> list[str]:
+    """The keys that the tested providers' models would take from the environment."""
+    variables = {variable for _, listed in _PACKAGES.values() for variable in listed}
+    return [key for variable in sorted(variables) if (key := os.environ.get(variable))]
+
+
 def resolve(name: str, models: Models) -> Model:
     """The model a definition names.
 

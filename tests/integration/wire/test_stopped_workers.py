@@ -1,0 +1,160 @@
+"""A worker that is stopped or killed while the model answers: the run ends right, and no effect happens twice (J8, W4)."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+import crash_app
+import wire_app
+from agentic.local.providers.model import Answer, Hold, ModelServer, Reply, Wire
+from agentic.testing import KILLED, EffectLedger, Harness
+from core_world import rows
+from wire_stage import call, calls, results, wired
+
+DONE = Answer(text="Done.")
+BOUND_S = 40
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """A run, its provider, and workers in processes of their own."""
+
+    h: Harness
+    provider: ModelServer
+    world: EffectLedger
+
+    @asynccontextmanager
+    async def worker(self, run_id: UUID, *, lease_s: float = 1) -> AsyncIterator[asyncio.subprocess.Process]:
+        """A worker that leads the run for one segment; it is gone when the block ends."""
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable,
+            wire_app.__file__,
+            str(self.h.organization_id),
+            str(run_id),
+            env={
+                **os.environ,
+                "AGENTIC_CHILD_DATABASE_URL": self.h.database_url,
+                "WIRE_URL": self.provider.url,
+                "WIRE_LEASE_S": str(lease_s),
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
+            stdout=asyncio.subprocess.PIPE,
+        )
+        try:
+            yield worker
+        finally:
+            if worker.returncode is None:
+                worker.kill()
+            await worker.communicate()
+
+    async def ended(self, worker: asyncio.subprocess.Process) -> tuple[int | None, str]:
+        """How it ended, and what it said."""
+        said, _ = await asyncio.wait_for(worker.communicate(), BOUND_S)
+        return worker.returncode, said.decode().strip().splitlines()[-1] if said.strip() else ""
+
+    def texts(self) -> list[str]:
+        """The words of every effect."""
+        return [effect.detail["text"] for effect in self.world.effects("act.once")]
+
+
+@asynccontextmanager
+async def stage(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *replies: Reply, where: str = "nowhere"
+) -> AsyncIterator[Stage]:
+    monkeypatch.setenv("CRASH_LEDGER", str(tmp_path / "world"))
+    monkeypatch.setenv("CRASH_WHERE", where)
+    async with wired(database, *replies, tools=crash_app.TOOLS, claim_grace_s=0.2) as (h, provider):
+        yield Stage(h=h, provider=provider, world=EffectLedger(tmp_path / "world"))
+
+
+@pytest.mark.parametrize("after", [0, 3, 6], ids=["before the first event", "in the arguments", "before its end"])
+@pytest.mark.guarantee("J8", "W4")
+async def test_a_worker_killed_inside_a_stream_leaves_nothing_of_it_and_the_next_one_asks_again(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    hold = Hold(after=after)
+    first = calls(call("act.once", "first words"), wire=Wire(hold=hold))
+    second = calls(call("act.once", "other words", id="call_other"))
+    async with stage(database, tmp_path, monkeypatch, first, second, DONE) as s:
+        run_id = await s.h.start()
+        async with s.worker(run_id) as worker:
+            await asyncio.wait_for(hold.reached.wait(), BOUND_S)
+            worker.kill()
+            assert (await s.ended(worker))[0] == KILLED
+        hold.release.set()
+        assert [role for role, _ in await s.h.messages(run_id)] == ["user"]
+        settled = await s.h.settle(run_id)
+        assert (settled.state, settled.answer, settled.partial_reason) == ("succeeded", "Done.", None)
+        assert s.texts() == ["other words"]
+        asked = s.provider.script.requests
+        assert [request.raw for request in asked[:1]] == [request.raw for request in asked[1:2]]
+        assert len(asked) == 3
+
+
+@pytest.mark.guarantee("J8", "W4")
+async def test_a_worker_killed_inside_the_stream_after_an_effect_never_repeats_it(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = Hold(after=2)
+    replies = [calls(call("act.once", "first words")), Answer(text="Lost words.", wire=Wire(hold=hold)), DONE]
+    async with stage(database, tmp_path, monkeypatch, *replies) as s:
+        run_id = await s.h.start()
+        async with s.worker(run_id) as worker:
+            await asyncio.wait_for(hold.reached.wait(), BOUND_S)
+            worker.kill()
+            assert (await s.ended(worker))[0] == KILLED
+        hold.release.set()
+        assert (await s.h.settle(run_id)).answer == "Done."
+        assert s.texts() == ["first words"]
+        asked = s.provider.script.requests
+        assert asked[1].raw == asked[2].raw
+
+
+@pytest.mark.guarantee("J8")
+async def test_a_worker_killed_in_a_handler_is_followed_by_the_stored_proposal_and_never_by_a_reworded_one(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reworded = calls(call("act.again", "other words", id="call_other"))
+
+    def after_the_result(request: object) -> Answer:
+        return DONE if results(s.provider.script.requests[-1]) else reworded
+
+    replies: list[Reply] = [calls(call("act.again", "first words")), after_the_result, after_the_result]
+    async with stage(database, tmp_path, monkeypatch, *replies, where="before") as s:
+        run_id = await s.h.start()
+        async with s.worker(run_id) as worker:
+            assert (await s.ended(worker))[0] == KILLED
+        assert (await s.h.settle(run_id)).answer == "Done."
+        assert [effect.detail["text"] for effect in s.world.effects("act.again")] == ["first words"]
+        assert len(s.provider.script.requests) == 2
+
+
+@pytest.mark.parametrize("after", [0, 3], ids=["before the first event", "in the arguments"])
+@pytest.mark.guarantee("J8", "W4")
+async def test_a_worker_asked_to_stop_inside_a_stream_stores_the_answer_and_runs_nothing_more(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    hold = Hold(after=after)
+    first = calls(call("act.once", "first words"), wire=Wire(hold=hold))
+    async with stage(database, tmp_path, monkeypatch, first, DONE) as s:
+        run_id = await s.h.start()
+        async with s.worker(run_id, lease_s=30) as worker:
+            await asyncio.wait_for(hold.reached.wait(), BOUND_S)
+            worker.send_signal(signal.SIGTERM)
+            hold.release.set()
+            assert await s.ended(worker) == (0, "released")
+        assert [role for role, _ in await s.h.messages(run_id)] == ["user", "assistant"]
+        assert s.texts() == []
+        [row] = await rows(s.h, "select * from agent.runs where id = %(id)s", id=run_id)
+        assert (row["state"], row["lease_expires_at"], row["attempts_without_progress"]) == ("running", None, 0)
+        assert (await s.h.settle(run_id)).answer == "Done."
+        assert s.texts() == ["first words"]
+        assert len(s.provider.script.requests) == 2, "the answer that was paid for is not asked for again"
