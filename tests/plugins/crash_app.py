@@ -4,6 +4,7 @@
 """
 
 import os
+from decimal import Decimal
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -106,7 +107,45 @@ async def look(ctx: CallContext, args: Words) -> Done:
     return Done(by=os.getpid())
 
 
-TOOLS: list[Tool] = [again, keyed, forgotten, once, marked, probed, look]
+async def pay(ctx: CallContext, args: Words, *, key: str | None) -> Done:
+    done = await act(ctx, args, key=key)
+    ctx.report_usage(1, "credit", cost=Decimal("1.00"))
+    return done
+
+
+@internal_tool(
+    "paid.keyed", "Conditional, and costs.", side_effects="write", risk="low", repeatable=False, idempotency="conditional",
+    vendor_key_ttl_s=3600, timeout_s=1, metered=True, cost_bound="3.00",
+)  # fmt: skip
+async def paid_keyed(ctx: CallContext, args: Words) -> Done:
+    return await pay(ctx, args, key=ctx.idempotency_key)
+
+
+@internal_tool(
+    "paid.once", "Not idempotent, and costs.", side_effects="write", risk="low", repeatable=False, timeout_s=1, metered=True,
+    cost_bound="3.00",
+)  # fmt: skip
+async def paid_once(ctx: CallContext, args: Words) -> Done:
+    return await pay(ctx, args, key=None)
+
+
+@internal_tool(
+    "paid.marked", "Not idempotent, marked at the transport, and costs.", side_effects="write", risk="low", repeatable=False,
+    watermark="at_transport", timeout_s=1, metered=True, cost_bound="3.00",
+)  # fmt: skip
+async def paid_marked(ctx: CallContext, args: Words) -> Done:
+    return await pay(ctx, args, key=None)
+
+
+@internal_tool("paid.look", "Looks, and costs.", timeout_s=1, metered=True, cost_bound="3.00")
+async def paid_look(ctx: CallContext, args: Words) -> Done:
+    return await pay(ctx, args, key=None)
+
+
+TOOLS: list[Tool] = [
+    *(again, keyed, forgotten, once, marked, probed, look),
+    *(paid_keyed, paid_once, paid_marked, paid_look),
+]
 
 
 def script() -> list[Turn]:
