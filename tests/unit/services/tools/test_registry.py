@@ -8,9 +8,12 @@ import pytest
 from pydantic import BaseModel
 
 from agentic.contract.errors import ProgramFault, RegistryError
+from agentic.contract.results import ErrorCode
 from agentic.contract.trust import Trust
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, internal_tool, vendor_tool
+from agentic.services.tools.handlers.errors import UpstreamUnavailableError
+from agentic.services.tools.handlers.retries import RetryBudget
 from agentic.services.tools.models import (
     IdempotencyClass,
     Mode,
@@ -20,7 +23,7 @@ from agentic.services.tools.models import (
     UnknownBinding,
     Watermark,
 )
-from agentic.services.tools.registry import build_registry
+from agentic.services.tools.registry import build_registry, registration_faults
 
 
 class Words(BaseModel):
@@ -61,6 +64,11 @@ async def probe(ctx: CallContext, args: BaseModel) -> None:
 
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"refusals": {Exception: ErrorCode.NOT_FOUND}}, "refusals names Exception; name the leaf classes"),
+    ({"refusals": {UpstreamUnavailableError: ErrorCode.NOT_FOUND}}, "refusals names UpstreamUnavailableError"),
+    ({"refusals": {KeyError: ErrorCode.DENIED}}, "answers KeyError with 'denied', which is the invoker's"),
+    ({"refusals": {KeyError: ErrorCode.RETRYABLE_UPSTREAM}}, "what mends by waiting is raised"),
+    ({"retries": RetryBudget(attempts=3, attempt_timeout_s=5, max_wait_s=2), "timeout_s": 19}, "retries may take 19 s"),
     ({"name": "Search"}, "lower-case words joined by dots"),
     ({"name": "search"}, "lower-case words joined by dots"),
     ({"name": "a." + "b" * 64}, "providers accept 64"),
@@ -313,3 +321,9 @@ def test_an_annotation_that_cannot_be_found_says_where_to_put_it() -> None:
 
     with pytest.raises(ProgramFault, match="names that the module defines at its top level"):
         internal_tool("a.b", "Does.")(handler)
+
+
+def test_the_full_vendor_retry_budget_fits_inside_the_declared_tool_timeout() -> None:
+    budget = RetryBudget(attempts=3, attempt_timeout_s=5, max_wait_s=2)
+    assert registration_faults([tool(retries=budget, timeout_s=20)]) == []
+    assert "before timeout_s, 19.4" in registration_faults([tool(retries=budget, timeout_s=19.4)])[0]

@@ -38,7 +38,9 @@ class RetryBudget:
     def __post_init__(self) -> None:
         """Refuse a budget of no use."""
         if self.attempts < 1 or self.attempt_timeout_s <= 0 or self.backoff_s < 0 or self.max_wait_s < 0:
-            raise ProgramFault("a retry budget has at least one attempt, time for it, and waits of no less than 0 seconds")
+            raise ProgramFault(
+                "a retry budget has at least one attempt, time for it, and waits of no less than 0 seconds"
+            )
 
     @property
     def total_s(self) -> float:
