@@ -1,8 +1,4 @@
-"""What an app declares: its function list, read into values, refused where this engine would run it differently.
-
-A stand-in that quietly ignored a setting would let code pass here and surprise its owner elsewhere, so what it does not
-do, and what the real server would not take, is refused by name when the app registers.
-"""
+"""What an app declares: its function list, read into values. What of it is refused is `refusals`."""
 
 from __future__ import annotations
 
@@ -15,28 +11,11 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentic.local.engine.cron import parse_cron
 from agentic.local.engine.errors import EngineError, NotLoopback, RegistrationRefused
-from agentic.local.engine.expressions import parse
 from agentic.local.engine.flow import FlowControl, read_flow
 from agentic.local.engine.moments import parse_duration
 
 DEFAULT_RETRIES = 4
-MAX_CONCURRENCY_RULES = 2
-MAX_CANCELLATIONS = 5
-_KNOWN = {
-    "id",
-    "name",
-    "steps",
-    "triggers",
-    "concurrency",
-    "cancel",
-    "idempotency",
-    "priority",
-    "batchEvents",
-    "debounce",
-}
-_KNOWN |= {"rateLimit", "throttle", "timeouts", "singleton"}
 _SCOPES = ("fn", "env", "account")
 
 
@@ -95,10 +74,8 @@ def read_app(body: Any) -> AppDeclaration:
     """Read the body that the SDK posts to `/fn/register`.
 
     Raises:
-        RegistrationRefused: it is not one, or declares what this engine does not do.
+        RegistrationRefused: it is not one.
         NotLoopback: the app's address is not on this machine.
-        ExpressionError: a trigger, cancellation or key expression cannot be read.
-        CronError: a cron trigger cannot be read.
     """
     try:
         name, url, raw = str(body["appname"]), str(body["url"]), list(body["functions"])
@@ -125,19 +102,15 @@ def read_app(body: Any) -> AppDeclaration:
 def read_function(config: Mapping[str, Any]) -> FunctionDeclaration:
     """Read one entry of the function list; raises as `read_app` does, or what reading a malformed entry raises."""
     function_id = str(config["id"])
-    for feature in (name for name, value in config.items() if value is not None and name not in _KNOWN):
-        raise _not_done(function_id, feature)
     step = config["steps"]["step"]
     if step["runtime"]["type"] != "http":
         raise RegistrationRefused(f"Function {function_id} is not served over HTTP: serve its app at /api/inngest.")
     triggers: Sequence[Mapping[str, Any]] = config.get("triggers") or ()
-    if any(trigger.get("jitter") for trigger in triggers):
-        raise _not_done(function_id, "a cron with jitter")
     try:
         flow = read_flow(config)
     except ValueError as wrong:
         raise RegistrationRefused(f"Function {function_id} {wrong}.") from wrong
-    declaration = FunctionDeclaration(
+    return FunctionDeclaration(
         id=function_id,
         max_attempts=int((step.get("retries") or {}).get("attempts", DEFAULT_RETRIES)) + 1,
         triggers=tuple(
@@ -151,14 +124,6 @@ def read_function(config: Mapping[str, Any]) -> FunctionDeclaration:
         idempotency=config.get("idempotency"),
         flow=flow,
     )
-    for what, rules, most in (
-        ("concurrency rules", declaration.concurrency, MAX_CONCURRENCY_RULES),
-        ("cancel events", declaration.cancellations, MAX_CANCELLATIONS),
-    ):
-        if len(rules) > most:
-            raise RegistrationRefused(f"Function {function_id} has {len(rules)} {what}: declare at most {most}.")
-    _check_expressions(declaration)
-    return declaration
 
 
 def require_loopback(what: str, url: str) -> None:
@@ -176,19 +141,10 @@ def require_loopback(what: str, url: str) -> None:
         raise NotLoopback(what=what, address=url)
 
 
-def _not_done(function_id: str, what: str) -> RegistrationRefused:
-    return RegistrationRefused(
-        f"Function {function_id} declares {what}, which the embedded engine does not do: "
-        "remove it, or set INNGEST_DEV to an Inngest server."
-    )
-
-
 def _concurrency(function_id: str, entry: Mapping[str, Any]) -> Concurrency:
     scope = str(entry.get("scope") or "fn")
     if scope not in _SCOPES:
         raise RegistrationRefused(f"Function {function_id} has a concurrency scope {scope!r}: use one of {_SCOPES}.")
-    if scope != "fn" and not entry.get("key"):
-        raise RegistrationRefused(f"Function {function_id} has a concurrency of scope {scope} without a key: add one.")
     return Concurrency(limit=int(entry["limit"]), key=entry.get("key"), scope=scope)
 
 
@@ -197,14 +153,3 @@ def _cancellation(entry: Mapping[str, Any]) -> Cancellation:
     return Cancellation(
         event=str(entry["event"]), expression=entry.get("if"), timeout=parse_duration(timeout) if timeout else None
     )
-
-
-def _check_expressions(declaration: FunctionDeclaration) -> None:
-    texts = [trigger.expression for trigger in declaration.triggers]
-    texts += [rule.expression for rule in declaration.cancellations]
-    texts += [limit.key for limit in declaration.concurrency]
-    for text in (*texts, *declaration.flow.expressions, declaration.idempotency):
-        if text is not None:
-            parse(text)
-    for text in declaration.crons:
-        parse_cron(text)

@@ -1,7 +1,4 @@
-"""What a function declares about when its runs start and how long they may take, read into values.
-
-The rules and their limits are the real server's: what it would refuse when an app registers is refused here too.
-"""
+"""What a function declares about when its runs start and how long they may take, read into values."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ from agentic.local.engine.moments import parse_duration
 
 PRIORITY_SPAN = 600
 """A run is moved forward or back by at most this many seconds."""
-_DEBOUNCE_SPAN = (timedelta(seconds=1), timedelta(days=7))
-_RATE_SPAN = timedelta(hours=24)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,14 +94,14 @@ def read_flow(config: Mapping[str, Any]) -> FlowControl:
     """Read the flow control of one entry of a function list.
 
     Raises:
-        ValueError: a rule that the real server refuses; the message ends a sentence that begins with the function.
+        ValueError: a rule that means nothing; the message ends a sentence that begins with the function.
         KeyError: an entry is malformed.
         TypeError: as above.
     """
     rate, throttle, debounce = config.get("rateLimit"), config.get("throttle"), config.get("debounce")
     batch, singleton, timeouts = config.get("batchEvents"), config.get("singleton"), config.get("timeouts") or {}
     priority = (config.get("priority") or {}).get("run")
-    flow = FlowControl(
+    return FlowControl(
         # The real server lets a tenth of a rate limit come at once, and of a throttle what is declared.
         rate_limit=_rate(rate, burst=int(rate["limit"]) // 10) if rate else None,
         throttle=_rate(throttle, burst=int(throttle.get("burst") or 0)) if throttle else None,
@@ -117,13 +112,6 @@ def read_flow(config: Mapping[str, Any]) -> FlowControl:
         start_timeout=_maybe_duration(timeouts.get("start")),
         finish_timeout=_maybe_duration(timeouts.get("finish")),
     )
-    if flow.rate_limit is not None and flow.rate_limit.period > _RATE_SPAN:
-        raise ValueError("has a rate limit of more than 24 hours: shorten its period")
-    if flow.batch is not None:
-        beside = {"cancel": config.get("cancel"), "debounce": debounce, "singleton": singleton, "priority": priority}
-        for name in (name for name, value in beside.items() if value):
-            raise ValueError(f"declares batchEvents and {name}, which exclude each other: choose one")
-    return flow
 
 
 def _rate(entry: Mapping[str, Any], *, burst: int) -> Rate:
@@ -134,18 +122,18 @@ def _rate(entry: Mapping[str, Any], *, burst: int) -> Rate:
 
 
 def _debounce(entry: Mapping[str, Any]) -> Debounce:
-    period = parse_duration(entry["period"])
-    if not _DEBOUNCE_SPAN[0] <= period <= _DEBOUNCE_SPAN[1]:
-        raise ValueError("has a debounce that is not between 1 second and 7 days: change its period")
-    return Debounce(period=period, timeout=_maybe_duration(entry.get("timeout")), key=entry.get("key") or None)
+    return Debounce(
+        period=parse_duration(entry["period"]),
+        timeout=_maybe_duration(entry.get("timeout")),
+        key=entry.get("key") or None,
+    )
 
 
 def _batch(entry: Mapping[str, Any]) -> Batch:
-    max_size = int(entry["maxSize"])
-    if max_size < 2 or not entry.get("timeout"):
-        raise ValueError("has a batch of less than two events or without a time-out: set both")
+    if not entry.get("timeout"):
+        raise ValueError("has a batch without a time-out: set one")
     return Batch(
-        max_size=max_size,
+        max_size=int(entry["maxSize"]),
         timeout=parse_duration(entry["timeout"]),
         key=entry.get("key") or None,
         condition=entry.get("if") or None,

@@ -141,6 +141,11 @@ select 1 as known from agentic_engine.runs where id = %(id)s;
 select id, event, started_at from agentic_engine.runs
 where function_id = %(function_id)s and status = 'running' order by id;
 
+-- name: change_slots
+-- A run counts against other limits from now on.
+update agentic_engine.runs set slots = %(slots)s::text[], slot_limits = %(slot_limits)s::int[]
+where id = %(id)s and status = 'running';
+
 -- name: end_run
 -- A run ends, once.
 update agentic_engine.runs set status = %(status)s, result = %(result)s, ended_at = %(now)s

@@ -6,6 +6,7 @@ import logging
 
 from agentic.local.engine.cron import parse_cron
 from agentic.local.engine.declarations import AppDeclaration
+from agentic.local.engine.runs import follow_limits
 from agentic.local.engine.store import Transaction, as_json
 
 _log = logging.getLogger(__name__)
@@ -28,5 +29,9 @@ async def register(transaction: Transaction, app: AppDeclaration) -> bool:
         next_at = parse_cron(expression).next_after(transaction.now)
         await transaction.run("plan_cron", function_id=owner, expression=expression, next_at=next_at)
     await transaction.run("retry_app_now", app=app.name)
+    modified = before is None or before["checksum"] != app.checksum
+    if modified:
+        for function in app.functions:
+            await follow_limits(transaction, function)
     _log.info("app %s registered %d functions at %s", app.name, len(app.functions), app.url)
-    return before is None or before["checksum"] != app.checksum
+    return modified

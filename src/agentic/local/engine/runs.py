@@ -41,15 +41,13 @@ async def start_run(
         singleton: the key that no other running run of the function has; None where it may have company.
     """
     run_id, flow, event = new_ulid(transaction.now), function.flow, events[0]
-    limits = [limit for limit in function.concurrency if limit.limit > 0]
     await transaction.run(
         "insert_run",
         id=run_id,
         function_id=function.id,
         event=as_json(event),
         events=as_json(list(events)) if len(events) > 1 else None,
-        slots=[_slot(function.id, limit, event) for limit in limits],
-        slot_limits=[limit.limit for limit in limits],
+        **_slots(function, event),
         priority=_priority(flow.priority, event),
         singleton=singleton,
         start_by=transaction.now + flow.start_timeout if flow.start_timeout else None,
@@ -59,6 +57,12 @@ async def start_run(
     )
     await transaction.run("first_job", run_id=run_id, step=TOP, due_at=due_at)
     return run_id
+
+
+async def follow_limits(transaction: Transaction, function: FunctionDeclaration) -> None:
+    """Hold the runs that a function already has to the concurrency that it declares now."""
+    for run in await transaction.all("running_of_function", function_id=function.id):
+        await transaction.run("change_slots", id=run["id"], **_slots(function, run["event"]))
 
 
 async def memoise(transaction: Transaction, run_id: str, *, step: str, name: str, memo: Any) -> None:
@@ -116,6 +120,14 @@ async def end_run(
     ):
         await transaction.run("tell_itself", event=as_json(event))
     return True
+
+
+def _slots(function: FunctionDeclaration, event: dict[str, Any]) -> dict[str, list[Any]]:
+    limits = [limit for limit in function.concurrency if limit.limit > 0]
+    return {
+        "slots": [_slot(function.id, limit, event) for limit in limits],
+        "slot_limits": [limit.limit for limit in limits],
+    }
 
 
 def _slot(function_id: str, limit: Concurrency, event: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from agentic.local.engine.declarations import read_app
 from agentic.local.engine.errors import EngineError, PortUnavailable
 from agentic.local.engine.events import BadEvent, read_events, take_in
+from agentic.local.engine.refusals import check_function
 from agentic.local.engine.register import register
 from agentic.local.engine.runs import end_run
 from agentic.local.engine.store import Store
@@ -58,6 +59,8 @@ def build_app(*, store: Store, wake: Callable[[], None], registered: Callable[[s
     async def register_app(request: Request) -> JSONResponse:
         try:
             declared = read_app(await _json(request))
+            for function in declared.functions:
+                check_function(declared.configs[function.id], function)
             async with store.transaction() as transaction:
                 modified = await register(transaction, declared)
         except (BadEvent, EngineError) as refused:

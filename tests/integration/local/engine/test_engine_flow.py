@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import inngest
+import psycopg
 import pytest
 from engine_bench import WAIT_S, Bench
 
@@ -192,6 +193,50 @@ async def test_a_limit_beyond_one_function_counts_the_calls_of_all(bench: Bench)
     await bench.client.send(events)
     await bench.engine.idle(WAIT_S)
     assert most == {"a": 1, "b": 1, "c": 1, "all": 2}
+
+
+async def test_a_limit_that_is_raised_frees_the_runs_that_are_there(bench: Bench) -> None:
+    together = asyncio.Barrier(2)
+    inside: list[object] = []
+
+    def declare(limit: int) -> inngest.Function[Any]:
+        @bench.client.create_function(fn_id="work", concurrency=[inngest.Concurrency(limit=limit)], trigger=ON)
+        async def work(ctx: inngest.Context) -> None:
+            inside.append(ctx.run_id)
+            async with asyncio.timeout(WAIT_S):
+                await together.wait()
+
+        return work
+
+    await bench.serve(declare(1))
+    for _ in range(2):
+        await bench.send("go")
+    await bench.until(lambda: _reached(inside, 1))
+    await bench.serve(declare(2))
+    await bench.engine.idle(WAIT_S)
+    assert len(set(inside)) == 2
+
+
+async def test_an_engine_takes_over_the_tables_of_an_older_one(bench: Bench) -> None:
+    @bench.client.create_function(fn_id="naps", trigger=ON)
+    async def naps(ctx: inngest.Context) -> str:
+        await ctx.step.sleep("nap", 3600 * SECOND)
+        return "rested"
+
+    await bench.serve(naps)
+    await bench.send("go")
+    await bench.waiting("shop-naps", "nap")
+    port = int(bench.engine.url.rpartition(":")[2])
+    await bench.engine.stop()
+    with psycopg.connect(bench.dsn) as connection:
+        for column in ("events", "priority", "singleton", "start_by", "begun_at", "finish_s", "finish_by"):
+            connection.execute(f"alter table agentic_engine.runs drop column {column}".encode())
+        for table in ("held", "rates", "inbox"):
+            connection.execute(f"drop table agentic_engine.{table}".encode())
+    bench.engine = bench.build_engine(port=port)
+    await bench.engine.start()
+    bench.jump(3601)
+    assert (await bench.run_of("shop-naps")).result == "rested"
 
 
 async def test_a_run_that_is_not_called_in_time_is_cancelled(bench: Bench) -> None:
