@@ -27,6 +27,7 @@ MIN_BYTES: Final = 2
 MIN_SHARE_BYTES: Final = 256
 MAX_PATHS: Final = 50
 _MAX_KEY_IN_PATH: Final = 64
+_MAX_CHARACTER_BYTES: Final = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +101,9 @@ class _Fitting:
         kept: list[JsonValue] = []
         replaced: list[str] = []
         left = room - 2  # the brackets
-        sizes = [encoded_size(item) for item in items]
-        texts = [size for item, size in zip(items, sizes, strict=True) if isinstance(item, str) and size > room]
-        rest = sum(min(size, encoded_size(marker(size))) if size > room else size for size in sizes) + len(items) + 1
-        share = min(left, max(MIN_SHARE_BYTES, (room - rest) // len(texts))) if texts else 0
-        for index, (item, size) in enumerate(zip(items, sizes, strict=True)):
-            here = f"{path}/{index}"
+        share = min(left, _share_of_texts(items, room))
+        for index, item in enumerate(items):
+            here, size = f"{path}/{index}", encoded_size(item)
             if size > room:
                 item, size = self._stand_in(item, size, share)
                 replaced.append(here)
@@ -154,6 +152,24 @@ class _Fitting:
             kept[key] = item
             left -= cost
         return kept
+
+
+def _share_of_texts(items: list[JsonValue], room: int) -> int:
+    """How much each text that alone is over the limit may take beside the other items; 0 where there is none.
+
+    Only then is every item measured: an array is mostly over its limit by the number of its items.
+    """
+    texts = sum(isinstance(item, str) and _over(item, room) for item in items)
+    if not texts:
+        return 0
+    sizes = map(encoded_size, items)
+    rest = sum(min(size, encoded_size(marker(size))) if size > room else size for size in sizes) + len(items) + 1
+    return max(MIN_SHARE_BYTES, (room - rest) // texts)
+
+
+def _over(text: str, room: int) -> bool:
+    """Whether a text takes more than `room` bytes. One that is short enough cannot: no character takes more than six."""
+    return len(text) * _MAX_CHARACTER_BYTES + 2 > room and encoded_size(text) > room
 
 
 def _is_flexible(item: JsonValue, room: int) -> bool:

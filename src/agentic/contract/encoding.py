@@ -7,8 +7,11 @@ plain data is `plain`.
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from agentic.contract.json_types import JsonValue
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def encode(value: JsonValue) -> bytes:
@@ -25,7 +28,7 @@ def encode(value: JsonValue) -> bytes:
 
     Source: B4.
     """
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def encoded_size(value: JsonValue) -> int:

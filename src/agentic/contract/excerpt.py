@@ -9,12 +9,13 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
+from agentic.contract.encoding import encoded_size
+
 HEAD_PERCENT: Final = 60
 TAIL_PERCENT: Final = 20
 _MIN_SHOWN_BYTES: Final = 16
 _MAX_CLUSTER: Final = 32
 _QUOTES: Final = 2
-_SHORT_ESCAPES: Final = frozenset('"\\\b\f\n\r\t')
 _JOINER: Final = "\u200d"
 _REGIONAL: Final = ("\U0001f1e6", "\U0001f1ff")
 _SKIN_TONES: Final = ("\U0001f3fb", "\U0001f3ff")
@@ -53,23 +54,27 @@ def _note(left_out: int, total: int, kept_as: str | None) -> str:
 
 
 def _head_length(text: str, budget: int) -> int:
-    end, spent = 0, 0
-    while end < len(text) and (spent := spent + _cost(text[end])) <= budget:
-        end += 1
-    for length in range(end, max(end - _MAX_CLUSTER, 0), -1):
+    """Characters of the longest head that takes at most `budget` bytes inside a JSON string and ends between two characters."""
+    low, high = 0, min(len(text), max(budget, 0))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _encoded(text[:middle]) <= budget else (low, middle - 1)
+    for length in range(low, max(low - _MAX_CLUSTER, 0), -1):
         if _between_characters(text, length):
             return length
-    return end
+    return low
 
 
 def _tail_start(text: str, budget: int, head: int) -> int:
-    start, spent = len(text), 0
-    while start > head and (spent := spent + _cost(text[start - 1])) <= budget:
-        start -= 1
-    for position in range(start, min(start + _MAX_CLUSTER, len(text))):
+    """Where the longest tail begins, by the same measure, behind the head."""
+    low, high = max(head, len(text) - max(budget, 0)), len(text)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _encoded(text[middle:]) <= budget else (middle + 1, high)
+    for position in range(low, min(low + _MAX_CLUSTER, len(text))):
         if _between_characters(text, position):
             return position
-    return start
+    return low
 
 
 def _between_characters(text: str, position: int) -> bool:
@@ -98,14 +103,5 @@ def _within(character: str, span: tuple[str, str]) -> bool:
 
 
 def _encoded(text: str) -> int:
-    return sum(map(_cost, text))
-
-
-def _cost(character: str) -> int:
-    """Bytes of one character inside a JSON string."""
-    if character in _SHORT_ESCAPES:
-        return 2
-    point = ord(character)
-    if point < 0x20:
-        return 6
-    return 1 if point < 0x80 else 2 if point < 0x800 else 3 if point < 0x10000 else 4
+    """Bytes of a text inside a JSON string, without its quotes."""
+    return encoded_size(text) - _QUOTES

@@ -101,17 +101,22 @@ class _Walk:
         self._nodes -= 1
         if self._nodes < 0:
             return "<unrenderable: too many values>"
+        kind = type(value)  # nearly every value of nearly every answer is one of these three, and none can raise
+        if kind is str:
+            return self._text(value)  # type: ignore[arg-type]
+        if kind is int:
+            return _integer(value)  # type: ignore[arg-type]
+        if kind is bool or value is None:
+            return value  # type: ignore[return-value]
         try:
             return self._convert(value, depth)
         except Exception:  # noqa: BLE001 - whatever a foreign value raises, the effect stays done (J4)
             return _placeholder(value)
 
     def _convert(self, value: object, depth: int) -> JsonValue:
-        if value is None or value is True or value is False:
-            return bool(value) if value is not None else None
         kind = type(value)
-        if kind is str or kind is int or kind is float or kind is dict or kind is list:
-            return self._json(value, depth)  # nearly every value of nearly every answer
+        if kind is dict or kind is list:
+            return self._container(value, depth)
         if isinstance(value, enum.Enum):
             return self.convert(value.value, depth)
         if isinstance(value, str):
@@ -128,15 +133,6 @@ class _Walk:
             return self._text(str(value))
         if isinstance(value, bytes | bytearray | memoryview):
             return _binary(bytes(value))
-        return self._container(value, depth)
-
-    def _json(self, value: object, depth: int) -> JsonValue:
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, int):
-            return _integer(value)
-        if isinstance(value, float):
-            return _real(value)
         return self._container(value, depth)
 
     def _container(self, value: object, depth: int) -> JsonValue:
@@ -175,7 +171,10 @@ class _Walk:
     def _object(self, members: Iterable[tuple[object, object]], depth: int) -> JsonObject:
         converted: JsonObject = {}
         for key, item in members:
-            converted[free_key(self._key(key), converted)] = self.convert(item, depth + 1)
+            name = self._key(key)
+            if name in converted:
+                name = free_key(name, converted)
+            converted[name] = self.convert(item, depth + 1)
             if self._nodes < 0:
                 break
         return converted

@@ -86,6 +86,9 @@ def bounded_result(spec: ToolSpec, value: object, facts: Facts) -> tuple[ToolRes
     try:
         whole = plain(value)
         fault = validate_output(whole, spec.output_schema)
+        if fault is not None:
+            _log.warning("%s answered off its output schema: %s", spec.name, redact_text(fault, facts.secrets))
+            return _unreadable(spec, trust), None
         bounded = bound_plain(
             whole,
             spec_limits=BoundaryLimits(
@@ -100,9 +103,6 @@ def bounded_result(spec: ToolSpec, value: object, facts: Facts) -> tuple[ToolRes
     except Exception as error:  # whatever a returned object does to us, the effect has happened
         # by place: the text of an error raised over an answer may quote it
         _log.error("the answer of %s could not be brought into a result: %s", spec.name, where(error))
-        return _unreadable(spec, trust), None
-    if fault is not None:
-        _log.warning("%s answered off its output schema: %s", spec.name, redact_text(fault, facts.secrets))
         return _unreadable(spec, trust), None
     artifact = None
     if bounded.captured is not None:

@@ -9,6 +9,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, quote_plus
@@ -68,6 +69,9 @@ _NAMED_VALUE: Final = re.compile(
     [^\s"'&,;<>)\]}]+
     """
 )
+_LONG: Final = 512
+_MAX_KEYS: Final = 1_024
+_NUMBER: Final = re.compile(r"[0-9+.e-]+")
 _USER_INFO: Final = re.compile(r"://[^\s/@:]{1,200}:[^\s/@]{1,500}@")
 
 
@@ -107,7 +111,7 @@ def redact_bytes(body: bytes, secrets: Sequence[str]) -> bytes:
 
     Source: B2.
     """
-    if _pattern(tuple(secrets)) is None:
+    if _needles(tuple(secrets)) is None:
         return body
     # Latin 1 maps bytes to characters one to one; a secret in other characters stands there as the bytes of its UTF-8.
     seen = [secret.encode("utf-8", "replace").decode("latin-1") for secret in secrets]
@@ -127,7 +131,9 @@ def _is_credential_name(name: str) -> bool:
 
 class _Redaction:
     def __init__(self, secrets: Sequence[str]) -> None:
-        self._pattern = _pattern(tuple(secrets))
+        self._needles = _needles(tuple(secrets))
+        self._keys: dict[str, tuple[str, bool]] = {}
+        """Rows repeat their keys: what becomes of each, and whether it names a credential."""
 
     def value(self, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
@@ -136,15 +142,15 @@ class _Redaction:
             return self._joined([self.value(item) for item in value])
         if isinstance(value, dict):
             return self._object(value)
-        if self._pattern is not None and isinstance(value, int | float) and self._pattern.search(str(value)):
-            return MASK
+        if self._needles is not None and self._needles.numeric and isinstance(value, int | float):
+            return MASK if self._needles.found_in(str(value)) else value
         return value
 
     def text(self, text: str) -> str:
-        if self._pattern is None:
+        if self._needles is None or not self._needles.found_in(text):
             return text
-        cleaned = self._pattern.sub(MASK, text)
-        if not self._pattern.search(cleaned):
+        cleaned = self._needles.pattern.sub(MASK, text)
+        if not self._needles.found_in(cleaned):
             return cleaned
         # The mask itself completes or contains a secret. What is shorter than any secret cannot.
         return SHORT_MASK
@@ -153,23 +159,33 @@ class _Redaction:
         named = _named_value(members)
         cleaned: JsonObject = {}
         for key, item in members.items():
-            name = free_key(self.text(key), cleaned)
-            hides = is_credential_name(key) or (named and key.lower() == "value")
+            name, hides = self._keys.get(key) or self._key(key)
+            if name in cleaned:
+                name = free_key(name, cleaned)
+            hides = hides or (named and key.lower() == "value")
             if hides and item is not None and not isinstance(item, bool):
                 cleaned[name] = MASK
             else:
                 cleaned[name] = self.value(item)
         return cleaned
 
+    def _key(self, key: str) -> tuple[str, bool]:
+        found = self.text(key), is_credential_name(key)
+        if len(self._keys) < _MAX_KEYS:
+            self._keys[key] = found
+        return found
+
     def _joined(self, items: JsonArray) -> JsonArray:
         """Mask the neighbouring strings over which a secret is split, in nested lists too."""
-        if self._pattern is None:
+        if self._needles is None:
             return items
         leaves = list(_leaves(items))
         if len(leaves) < 2:
             return items
         joined = "".join(text for _, _, text in leaves)
-        spans = [match.span() for match in self._pattern.finditer(joined)]
+        if not self._needles.found_in(joined):
+            return items
+        spans = [match.span() for match in self._needles.pattern.finditer(joined)]
         start = 0
         for place, index, text in leaves:
             end = start + len(text)
@@ -189,21 +205,44 @@ def _leaves(items: JsonArray) -> Iterator[tuple[JsonArray, int, str]]:
 
 def _named_value(members: JsonObject) -> bool:
     """Whether this is one header or field as `{"name": …, "value": …}`."""
+    if not any(len(key) == len("value") and key.lower() == "value" for key in members):
+        return False
     lowered = {key.lower(): item for key, item in members.items()}
-    return "value" in lowered and any(
+    return any(
         isinstance(lowered.get(field), str) and is_credential_name(str(lowered[field])) for field in _NAME_FIELDS
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Needles:
+    """Every form of the secrets of a call, longest first, so that a secret that begins with another one goes whole."""
+
+    forms: tuple[str, ...]
+    pattern: re.Pattern[str]
+    numeric: bool
+    """Whether one of them can be a number's text."""
+
+    def found_in(self, text: str) -> bool:
+        """Whether the text holds one. In a long text, plain searches one after the other beat the pattern many times."""
+        if len(text) < _LONG:
+            return self.pattern.search(text) is not None
+        return any(form in text for form in self.forms)
+
+
 @lru_cache(maxsize=64)
-def _pattern(secrets: tuple[str, ...]) -> re.Pattern[str] | None:
+def _needles(secrets: tuple[str, ...]) -> _Needles | None:
     needles: set[str] = set()
     for secret in secrets:
         if len(secret) >= MIN_SECRET_CHARACTERS:
             needles |= _forms(secret)
-    # Longest first, so that a secret that begins with another one goes whole.
+    if not needles:
+        return None
     ordered = sorted(needles, key=lambda needle: (-len(needle), needle))
-    return re.compile("|".join(map(re.escape, ordered))) if ordered else None
+    return _Needles(
+        forms=tuple(ordered),
+        pattern=re.compile("|".join(map(re.escape, ordered))),
+        numeric=any(_NUMBER.fullmatch(needle) for needle in ordered),
+    )
 
 
 def _forms(secret: str) -> set[str]:

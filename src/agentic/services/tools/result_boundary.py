@@ -155,7 +155,8 @@ def strip_controls(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
         cleaned: dict[str, JsonValue] = {}
         for key, item in value.items():
-            cleaned[free_key(_without_controls(key), cleaned)] = strip_controls(item)
+            name = _without_controls(key)
+            cleaned[name if name not in cleaned else free_key(name, cleaned)] = strip_controls(item)
         return cleaned
     return value
 
@@ -169,6 +170,9 @@ def said_text(words: str, secrets: Sequence[str]) -> str:
 
 
 def _without_controls(text: str) -> str:
+    # nearly every text; nothing that is removed is printable
+    if text.isprintable() or text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable():
+        return text
     text = _CONTROLS.sub("", text)
     return text if text.isascii() else _LINE_ENDS.sub("\n", text)
 
