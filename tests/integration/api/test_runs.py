@@ -77,6 +77,19 @@ async def test_the_tree_of_a_run_says_what_was_decided_and_done(stage: "Stage") 
     assert isinstance(tree["cost"]["input_tokens"], int)
 
 
+@pytest.mark.guarantee("A5")
+async def test_the_record_of_a_run_is_checked_for_an_operator(stage: "Stage") -> None:
+    user = await stage.person(Role.APPROVER)
+    run, _ = await stage.waiting(user)
+    async with stage.as_(user) as http:
+        refused = await http.get(f"/v1/runs/{run}/audit")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_permitted")
+    async with stage.as_(await stage.person(Role.OPERATOR)) as http:
+        found = (await http.get(f"/v1/runs/{run}/audit")).json()
+    assert (found["run_id"], found["whole"], found["findings"]) == (run, True, [])
+    assert [(head["chain"], head["lines"]) for head in found["heads"]] == [("policy_decisions", 1), ("effects", 0)]
+
+
 @pytest.mark.guarantee("W1")
 async def test_a_cancel_survives_a_function_server_that_is_down(stage: "Stage") -> None:
     user = await stage.person(Role.APPROVER)

@@ -18,6 +18,7 @@ EVIDENCE = {"evidence": "seen it myself"}
 def _requests(run: str, approval: str, ref: str) -> list[tuple[str, str, Any]]:
     return [
         ("GET", f"/v1/runs/{run}", None),
+        ("GET", f"/v1/runs/{run}/audit", None),
         ("POST", f"/v1/runs/{run}/cancel", None),
         ("GET", f"/v1/approvals/{approval}", None),
         ("POST", f"/v1/approvals/{approval}/approve", None),

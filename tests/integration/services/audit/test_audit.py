@@ -124,7 +124,6 @@ EDITS = {
 }  # fmt: skip
 
 
-@pytest.mark.guarantee("D3")
 @pytest.mark.parametrize("name", EDITS)
 async def test_what_was_changed_is_told_with_its_table_and_line(h: Harness, name: str) -> None:
     run_id, other = await finished(h), await finished(h)
