@@ -11,7 +11,8 @@ from agentic.contract.errors import StorageUnavailable
 from agentic.contract.results import ErrorCode
 from agentic.runtime.agent.script import Turn
 from agentic.services.tools.context import CallContext
-from agentic.testing import Call, Calls, Harness, Say, harness
+from agentic.services.tools.ports import Decision, PolicyQuestion
+from agentic.testing import Call, Calls, FakeClock, Harness, Say, harness
 from core_world import Done, World, execute, journal
 
 SAVE = Calls([Call("notes.save", {"text": "milk"})])
@@ -112,6 +113,34 @@ async def test_a_call_that_must_not_repeat_and_runs_out_of_time_is_unknown_not_f
         assert await codes(h, run_id) == ["outcome_unknown", "outcome_unknown"]
         [call] = await h.uncertain(run_id)
         assert call.uncertain_reason == "no answer before the deadline"
+
+
+@pytest.mark.guarantee("J3", "J6")
+async def test_a_call_whose_time_is_up_before_its_handler_begins_is_late_and_not_unknown(database: str) -> None:
+    """Nothing outside saw it, so the claim is free and the same call may run."""
+    world, clock = World(), FakeClock()
+
+    class SlowOnce:
+        asked = 0
+
+        async def decide(self, question: PolicyQuestion) -> Decision:
+            self.asked += 1
+            if self.asked == 1:
+                clock.advance(question.spec.timeout_s)
+            return Decision(effect="allow", rule_id="test", rule_version=1, reason="slow")
+
+    async with harness(
+        tools=[world.write(timeout_s=5)],
+        script=[SAVE, SAVE, Say("Done.")],
+        database_url=database,
+        policy=SlowOnce(),
+        clock=clock,
+    ) as h:
+        run_id = await h.start()
+        assert (await h.settle(run_id)).partial_reason is None
+        assert await codes(h, run_id) == ["timeout", "ok"]
+        assert len(world.effects) == 1
+        assert await kinds(h, run_id) == ["released", "completed"]
 
 
 @pytest.mark.guarantee("B2")

@@ -25,6 +25,8 @@ class HandlerEnd(StrEnum):
     """The service said no for good: nothing happened, and asking again changes nothing."""
     RETRYABLE_REFUSAL = "retryable_refusal"
     """Nothing happened; a later attempt may succeed."""
+    NOT_STARTED = "not_started"
+    """The call's time was up before the handler began; nothing happened."""
     RAISED = "raised"
     TIMED_OUT = "timed_out"
 
@@ -66,11 +68,16 @@ def ending(
     match end:
         case HandlerEnd.RETURNED:
             return Ending.COMPLETE
-        case HandlerEnd.BUSINESS_REFUSAL | HandlerEnd.DEFINITE_REFUSAL | HandlerEnd.RETRYABLE_REFUSAL if prior_unknown:
+        case (
+            HandlerEnd.BUSINESS_REFUSAL
+            | HandlerEnd.DEFINITE_REFUSAL
+            | HandlerEnd.RETRYABLE_REFUSAL
+            | HandlerEnd.NOT_STARTED
+        ) if prior_unknown:
             return _unknown(cls, repeats=MAX_REPEATS, time_left=time_left)
         case HandlerEnd.BUSINESS_REFUSAL | HandlerEnd.DEFINITE_REFUSAL:
             return Ending.COMPLETE
-        case HandlerEnd.RETRYABLE_REFUSAL:
+        case HandlerEnd.RETRYABLE_REFUSAL | HandlerEnd.NOT_STARTED:
             return Ending.RELEASE
         case HandlerEnd.RAISED | HandlerEnd.TIMED_OUT:
             if not effect_may_have_left:

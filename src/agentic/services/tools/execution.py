@@ -218,6 +218,8 @@ class Execution:
         )
 
     async def _handle(self, tool: Tool, model: BaseModel, ctx: CallContext) -> HandlerAnswer:
+        if ctx.remaining_s == 0:
+            return HandlerAnswer(end=HandlerEnd.NOT_STARTED)
         limit = asyncio.timeout(ctx.remaining_s + answer_reserve_s(ctx.timeout_s))
         try:
             async with limit:
@@ -375,7 +377,7 @@ def _refused(call: Prepared, tool: Tool | None, ctx: CallContext, answer: Handle
                 return refusal(ErrorCode.RETRYABLE_UPSTREAM)
             words = answer.error.external_text
             return refusal(answer.error.code, said=_said("remote", words, ctx) if words else None)
-        case HandlerEnd.TIMED_OUT:
+        case HandlerEnd.TIMED_OUT | HandlerEnd.NOT_STARTED:
             return refusal(ErrorCode.TIMEOUT)
         case HandlerEnd.RAISED:
             return refusal(ErrorCode.INTERNAL_ERROR)
@@ -417,6 +419,8 @@ def _words(error: Exception | None) -> str:
 def _reason(cause: HandlerAnswer | None) -> str:
     if cause is None:
         return "the worker died after the effect may have left"
+    if cause.end is HandlerEnd.NOT_STARTED:
+        return "an earlier attempt ended unknown, and no time was left for another"
     if cause.end is HandlerEnd.TIMED_OUT:
         return "no answer before the deadline"
     return f"the handler failed after the effect may have left ({type(cause.error).__name__})"

@@ -41,6 +41,7 @@ def end(
         (HandlerEnd.BUSINESS_REFUSAL, Ending.COMPLETE),
         (HandlerEnd.DEFINITE_REFUSAL, Ending.COMPLETE),
         (HandlerEnd.RETRYABLE_REFUSAL, Ending.RELEASE),
+        (HandlerEnd.NOT_STARTED, Ending.RELEASE),
     ],
 )
 def test_what_is_known_ends_the_same_in_every_class(
@@ -76,7 +77,13 @@ def test_a_conditional_call_is_repeated_at_most_twice_and_only_while_there_is_ti
 
 @pytest.mark.guarantee("J3")
 @pytest.mark.parametrize(
-    "how", [HandlerEnd.BUSINESS_REFUSAL, HandlerEnd.DEFINITE_REFUSAL, HandlerEnd.RETRYABLE_REFUSAL]
+    "how",
+    [
+        HandlerEnd.BUSINESS_REFUSAL,
+        HandlerEnd.DEFINITE_REFUSAL,
+        HandlerEnd.RETRYABLE_REFUSAL,
+        HandlerEnd.NOT_STARTED,
+    ],
 )
 def test_a_refusal_says_nothing_about_an_earlier_attempt_that_ended_unknown(how: HandlerEnd) -> None:
     """The vendor refuses the second request; the first may have arrived all the same."""
