@@ -95,7 +95,27 @@ class Story:
         async def stops(ctx: inngest.Context) -> None:
             await ctx.step.sleep("hours", 3600 * SECOND)
 
-        return [child, broken, side, slow, story, fails, stops]
+        return [child, broken, side, slow, story, fails, stops, *self.held_back()]
+
+    def held_back(self) -> list[inngest.Function[Any]]:
+        """Functions whose runs start later than their events come in."""
+        client, on = self.client, inngest.TriggerEvent
+
+        @client.create_function(
+            fn_id="pairs", batch_events=inngest.Batch(max_size=2, timeout=3600 * SECOND), trigger=on(event="pairs")
+        )
+        async def pairs(ctx: inngest.Context) -> list[str]:
+            return sorted(event.id for event in ctx.events)
+
+        @client.create_function(fn_id="calm", debounce=inngest.Debounce(period=SECOND), trigger=on(event="calm"))
+        async def calm(ctx: inngest.Context) -> None: ...
+
+        @client.create_function(
+            fn_id="spaced", throttle=inngest.Throttle(limit=1, period=SECOND, burst=0), trigger=on(event="spaced")
+        )
+        async def spaced(ctx: inngest.Context) -> None: ...
+
+        return [pairs, calm, spaced]
 
     async def _wait(self, ctx: inngest.Context) -> object:
         event = await ctx.step.wait_for_event(
@@ -165,6 +185,9 @@ async def test_a_story_ends_as_if_no_engine_had_died(bench: Bench, where: str) -
         "fails": ["failed"],
         "fails-failure": ["completed"],
         "stops": ["cancelled", "running"],
+        "pairs": ["completed"],
+        "calm": ["completed"],
+        "spaced": ["completed"] * 3,
     }
     async with _lives(bench, port, where) as process, asyncio.timeout(STORY_S):
         for telling in range(TELLINGS):
@@ -176,6 +199,9 @@ async def test_a_story_ends_as_if_no_engine_had_died(bench: Bench, where: str) -
         for which in ("mine", "other"):
             await _until_sent(bench, "stops", {"id": which}, f"stops-{which}")
         await _until_sent(bench, "stop", {"id": "mine"}, "stop")
+        for name, count in (("pairs", 2), ("calm", 1), ("spaced", 3)):
+            for n in (*range(count), *range(count)):
+                await _until_sent(bench, name, {}, f"{name}-{n}")
         for sent in itertools.count():
             for telling in range(TELLINGS):
                 await _until_sent(bench, "answer", {"id": str(telling)}, f"answer-{telling}-{sent}")
@@ -197,6 +223,8 @@ async def test_a_story_ends_as_if_no_engine_had_died(bench: Bench, where: str) -
         broke = ["NonRetriableError", "it broke"]
         assert run.result == ["left", "child 1", run.event["data"]["id"], 1, [broke, timed_out], None]
         assert len({step.name for step in run.steps}) == len(run.steps) == 9
+    (pair,) = await bench.engine.runs("shop-pairs")
+    assert pair.result == ["pairs-0", "pairs-1"]
     (failure,) = await bench.engine.runs("shop-fails-failure")
     assert failure.event["data"]["error"]["message"] == "no way"
     assert set(story.ran) == {"first", "left", "child 1", "side", "failure noted"}

@@ -9,6 +9,7 @@ from typing import Any
 import inngest
 import pytest
 from engine_bench import WAIT_S, Bench
+from inngest.experimental.ai.openai import Adapter as OpenAI
 
 from agentic.local.engine import RegisteredElsewhere, RegistrationRefused
 
@@ -399,6 +400,19 @@ async def test_a_step_that_the_engine_does_not_do_fails_the_run_by_name(bench: B
     await bench.send("asks")
     run = await bench.run_of("shop-asks", "failed")
     assert "does not invoke shop-batches, which debounces or batches" in run.result["message"]
+
+
+async def test_a_call_to_a_model_provider_is_not_made_and_its_key_not_kept(bench: Bench) -> None:
+    @bench.client.create_function(fn_id="infers", retries=0, trigger=inngest.TriggerEvent(event="infers"))
+    async def infers(ctx: inngest.Context) -> None:
+        adapter = OpenAI(auth_key="sk-invented", base_url="http://127.0.0.1:9", model="any")
+        await ctx.step.ai.infer("ask", adapter=adapter, body={})
+
+    await bench.serve(infers)
+    await bench.send("infers")
+    result = (await bench.run_of("shop-infers", "failed")).result
+    assert "does not do AIGateway; set INNGEST_DEV" in result["message"]
+    assert "sk-invented" not in str(result)
 
 
 async def test_an_app_that_registers_with_another_engine_is_named(bench: Bench) -> None:
