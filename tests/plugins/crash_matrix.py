@@ -222,6 +222,8 @@ async def next_worker(cell: Cell, url: str, origin: str, run_id: UUID) -> str:
             "select state from agent.idempotency_keys where run_id = %(run)s", {"run": run_id}
         )
         states = ",".join(row["state"] for row in rows) or "none"
+        audit = await platform.audit.verify(ORGANIZATION, run_id)
+        assert audit.whole, audit.findings
         return json.dumps({"run": tree.run["state"], "claim": states})
 
 
