@@ -28,6 +28,7 @@ from agentic.local.home import Home
 from agentic.local.program import command
 from agentic.local.worker.loading import loaded
 from agentic.storage.migrations import MigrationState, status
+from agentic.storage.supabase_object_store import object_store_of
 
 TOKEN_SECRET = "SUPABASE_JWT_SECRET"  # noqa: S105 - the name of a variable
 HOST = "127.0.0.1"
@@ -60,7 +61,11 @@ async def _serve(path: str, url: str, authenticator: JwtAuthenticator, listener:
     if any(migration.state is MigrationState.PENDING for migration in await status(url)):
         raise ProgramFault(f"the database lacks migrations of this build; run '{again} db migrate'")
     client = function_client()
-    async with loaded(path) as app, open_platform(app, url, bus=InngestBus(client)) as platform:
+    async with (
+        loaded(path) as app,
+        object_store_of() as artifact_bodies,
+        open_platform(app, url, bus=InngestBus(client), artifact_bodies=artifact_bodies) as platform,
+    ):
         await platform.catalogue.publish(tool.spec for tool in platform.registry)
         api = create_api(api_ports(platform), authenticator)
         mount(api, client, all_functions(client, function_ports(platform)))

@@ -6,6 +6,9 @@ names the status it means in the body.
 """
 
 import hashlib
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote, urlsplit
@@ -19,6 +22,10 @@ from agentic.services.artifacts.ports import BodiesUnavailable
 from agentic.services.tools.artifacts import MAX_ARTIFACT_BYTES, placed
 from agentic.services.tools.records import ArtifactRecord
 
+URL_VARIABLE: Final = "AGENTIC_ARTIFACTS_URL"
+KEY_VARIABLE: Final = "AGENTIC_ARTIFACTS_KEY"
+BUCKET_VARIABLE: Final = "AGENTIC_ARTIFACTS_BUCKET"
+DEFAULT_BUCKET: Final = "agentic-artifacts"
 TIMEOUT_S: Final = 20.0
 _ATTEMPTS: Final = 2
 _PAGE: Final = 100
@@ -43,7 +50,7 @@ class SupabaseBodies:
         *,
         url: str,
         key: str,
-        bucket: str = "agentic-artifacts",
+        bucket: str = DEFAULT_BUCKET,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         parts = urlsplit(url)
@@ -138,6 +145,23 @@ class SupabaseBodies:
                 return response
             last = f"status {response.status_code}"
         raise BodiesUnavailable(f"the object store gave {last}")
+
+
+@asynccontextmanager
+async def object_store_of(environment: Mapping[str, str] = os.environ) -> AsyncIterator[SupabaseBodies | None]:
+    """The object store this process was told of, until the block ends; ``None`` when it was told of none.
+
+    Raises:
+        ProgramFault: the URL is there and the key is not, or one of them cannot be used.
+    """
+    url, key = environment.get(URL_VARIABLE), environment.get(KEY_VARIABLE)
+    if not url:
+        yield None
+        return
+    if not key:
+        raise ProgramFault(f"{URL_VARIABLE} is set and {KEY_VARIABLE} is not; set both, or neither")
+    async with SupabaseBodies(url=url, key=key, bucket=environment.get(BUCKET_VARIABLE) or DEFAULT_BUCKET) as bodies:
+        yield bodies
 
 
 def _meant(response: httpx.Response) -> int:

@@ -11,7 +11,7 @@ from agentic.contract.trust import Trust
 from agentic.services.artifacts.keeping import ElsewhereOrInTheRow
 from agentic.services.artifacts.ports import BodiesUnavailable
 from agentic.services.tools.records import ArtifactRecord
-from agentic.storage.supabase_object_store import SupabaseBodies
+from agentic.storage.supabase_object_store import SupabaseBodies, object_store_of
 from object_store import BUCKET, KEY, ObjectStore, object_store
 
 ORGANIZATION, RUN = UUID(int=1), UUID(int=2)
@@ -139,6 +139,18 @@ async def test_a_store_that_never_answers_costs_no_more_than_its_time(
     kept = record()
     keeper = ElsewhereOrInTheRow(bodies=bodies, timeout_s=0.05)
     assert await keeper.keep(kept, organization_id=ORGANIZATION, run_id=RUN) is kept
+
+
+async def test_a_process_is_told_of_the_store_by_its_environment(store: ObjectStore) -> None:
+    async with object_store_of({}) as none:
+        assert none is None
+    told = {"AGENTIC_ARTIFACTS_URL": store.url, "AGENTIC_ARTIFACTS_KEY": KEY, "AGENTIC_ARTIFACTS_BUCKET": BUCKET}
+    async with object_store_of(told) as bodies:
+        assert bodies is not None
+        assert (await put(bodies, record())).body is None
+    with pytest.raises(ProgramFault, match="AGENTIC_ARTIFACTS_KEY is not"):
+        async with object_store_of({"AGENTIC_ARTIFACTS_URL": store.url}):
+            pass
 
 
 @pytest.mark.parametrize("url", ["http://store.example", "ftp://127.0.0.1", "store.example"])

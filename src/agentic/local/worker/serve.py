@@ -20,6 +20,7 @@ from agentic.local.loopback import keep_off_proxies
 from agentic.local.worker.loading import loaded
 from agentic.local.worker.settings import WorkerSettings
 from agentic.services.tools.default_invoker import InvokerSettings
+from agentic.storage.supabase_object_store import object_store_of
 
 _REGISTER_TIMEOUT_S = 30.0
 
@@ -48,12 +49,16 @@ async def serve(path: str, settings: WorkerSettings, *, ready: Callable[[str], N
     client = function_client(settings.app_id)
     async with (
         loaded(path) as app,
+        object_store_of() as artifact_bodies,
         open_platform(
             app,
             database_url,
             bus=InngestBus(client),
             timings=settings.timings,
-            invoker_settings=InvokerSettings(claim_grace_s=settings.claim_grace_s),
+            invoker_settings=InvokerSettings(
+                claim_grace_s=settings.claim_grace_s, max_output_bytes=settings.max_output_bytes
+            ),
+            artifact_bodies=artifact_bodies,
         ) as platform,
     ):
         web = FastAPI(openapi_url=None)
