@@ -127,6 +127,18 @@ async def test_a_call_without_arguments_goes_on_in_every_later_request() -> None
     assert [read.arguments_text for read in run.hooks.reads] == [""]
 
 
+@DIALECTS
+async def test_what_no_provider_takes_back_is_sent_differently_and_stored_as_written(dialect: Dialect) -> None:
+    odd = WireCall(id="call_1", name="crm.search<|x|>", arguments='{"q": "x"}')
+    with provider([Reply(calls=(odd,)), Reply(text="ok")], dialect.stream) as endpoint:
+        run = StagedRun(lambda: dialect.model(endpoint.base_url))
+        assert isinstance(await run.to_end(), TurnCompleted)
+        sent = json.dumps(endpoint.bodies[1])
+    assert sent.count("<|x|>") == 1, "in the text of the result alone"
+    assert "unknown_crm_search__x__" in sent
+    assert b"crm.search<|x|>" in run.log[1].body
+
+
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "plain"])
 async def test_reads_behind_a_write_wait_with_it_and_reads_before_it_run(stream: bool) -> None:
     answer = Calls([Call("crm.search", {"q": "1"}), Call("crm.upsert", {"q": "2"}), Call("crm.search", {"q": "3"})])

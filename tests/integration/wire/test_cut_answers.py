@@ -1,5 +1,6 @@
 """An answer that is not whole never becomes an action, however sound its calls look."""
 
+import json
 from typing import Any
 
 import pytest
@@ -31,6 +32,14 @@ async def test_calls_of_an_answer_that_ended_early_are_answered_and_none_of_them
         assert (await h.tree(run_id)).approvals == []
         assert await rows(h, "select * from agent.idempotency_keys") == []
         assert results_of(provider.script.requests[1]) == [one.id for one in asked]
+        sent = [
+            one["function"]["arguments"]
+            for m in provider.script.requests[1].messages
+            for one in m.get("tool_calls", [])
+        ]
+        sent += [m["arguments"] for m in provider.script.requests[1].messages if m.get("type") == "function_call"]
+        assert len(sent) == len(asked)
+        assert all(isinstance(json.loads(arguments), dict) for arguments in sent), "some servers parse them again"
         assert {span["status"] for span in await h.calls(run_id)} <= {"error", "denied"}
 
 

@@ -1,6 +1,7 @@
 """A provider that fails is asked again from the stored messages, or the run ends under a code that says what to mend (W4)."""
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -150,6 +151,39 @@ async def test_a_refusal_inside_a_stream_goes_by_the_provider_s_word_for_it(data
     async with wired(database, Answer(text=LONG.text, wire=Wire(raw={1: said})), DONE, tools=[]) as (h, _):
         settled = await h.settle(await h.start())
         assert (settled.state, settled.error_code) == ("failed", "context_too_long")
+
+
+def _event(body: dict[str, Any]) -> bytes:
+    return f"event: {body['type']}\ndata: {json.dumps(body)}\n\n".encode()
+
+
+def _failed(code: str) -> bytes:
+    response = {"id": "resp_1", "object": "response", "status": "failed", "output": []}
+    error = {"code": code, "message": f"it failed: {code}"}
+    return _event({"type": "response.failed", "sequence_number": 9, "response": {**response, "error": error}})
+
+
+def _error(code: str) -> bytes:
+    return _event({"type": "error", "sequence_number": 9, "code": code, "message": f"an error: {code}", "param": None})
+
+
+@pytest.mark.parametrize("said", [_failed, _error], ids=["response.failed", "error"])
+@pytest.mark.guarantee("W4")
+async def test_an_error_event_of_the_responses_api_is_no_end_of_an_answer(database: str, said: Any) -> None:
+    world = World()
+    busy = Answer(calls=ASKED.calls, finish=None, wire=Wire(raw={4: said("server_error")}))
+    refused = Answer(text=LONG.text, finish=None, wire=Wire(raw={3: said("invalid_prompt")}))
+    async with wired(database, busy, ASKED, refused, DONE, tools=[world.write()], model=FORMATS["responses"]) as (
+        h,
+        provider,
+    ):
+        run_id = await h.start()
+        assert await h.advance(run_id) == "released"
+        assert [role for role, _ in await h.messages(run_id)] == ["user"]
+        settled = await h.settle(run_id)
+        assert (settled.state, settled.error_code) == ("failed", "model_refused")
+        assert world.of("notes.save") == ["milk"]
+        assert provider.script.left == 1
 
 
 @pytest.mark.guarantee("B2")

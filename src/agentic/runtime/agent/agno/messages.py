@@ -12,7 +12,6 @@ from agno.models.message import Message
 
 from agentic.contract.errors import ProgramFault, RunEnded
 from agentic.contract.trust import Trust
-from agentic.runtime.agent.agno.sendable import sendable
 from agentic.runtime.agent.agno.stop_reasons import STOP_KEY, is_whole
 from agentic.runtime.agent.ports import Answer, MessageRole, ProposedCall, RunMessage
 from agentic.services.tools.models import FrozenTool, model_tool_name
@@ -73,7 +72,7 @@ def answer(call: ProposedCall, given: Answer) -> RunMessage:
 def render(messages: Sequence[Message]) -> list[Message]:
     """The log in the order a provider accepts: each result behind its call, in call order, then what a read attached.
 
-    A pure view; the log itself keeps the order in which things happened, and the names that the model wrote.
+    A pure view; the log itself keeps the order in which things happened.
 
     Raises:
         ProgramFault: when a call has no answer; no provider takes such a request.
@@ -99,7 +98,7 @@ def render(messages: Sequence[Message]) -> list[Message]:
             out.append(results[call.get("id")])
         out += [m for m in batch if m.role != "tool"]
         at = end
-    return [sendable(message) for message in out]
+    return out
 
 
 def proposed(message: Message, tools: Iterable[FrozenTool]) -> list[ProposedCall]:

@@ -22,9 +22,10 @@ from agentic.runtime.agent.agno.adapter import paused_function
 from agentic.runtime.agent.agno.answer_only import answer_only
 from agentic.runtime.agent.agno.attempts import Attempt
 from agentic.runtime.agent.agno.reads import InlineReads, guarded
-from agentic.runtime.agent.agno.reported import raise_if_error, usage_so_far
+from agentic.runtime.agent.agno.reported import ProviderSaid, error_in, usage_so_far
 from agentic.runtime.agent.agno.response_items import ResponseItems
 from agentic.runtime.agent.agno.router import Route, RoutedCall, route
+from agentic.runtime.agent.agno.sendable import sendable
 from agentic.runtime.agent.agno.stop_reasons import STOP_KEY, stop_reason
 from agentic.runtime.agent.ports import RunMessage, TurnHooks
 from agentic.services.tools.models import FrozenTool
@@ -44,6 +45,8 @@ class TurnState:
     """What the last attempt failed with; agno keeps only its text."""
     reason: str | None = None
     """Why the provider stopped, as far as the answer under way has said."""
+    said_error: ProviderSaid | None = None
+    """An error inside the answer under way, which agno takes for its end."""
     attempt: Attempt | None = None
     items: ResponseItems = field(default_factory=ResponseItems)
     """The answer under way, where it comes in items."""
@@ -158,10 +161,11 @@ class GovernedModel(Model):
         self.turn.stop.check()
         new = self.turn.take_new(request["messages"])
         must_answer = await guarded(self.turn.stop, "checkpoint_failed", self.turn.hooks.before_request(new))
+        request = {**request, "messages": [sendable(message) for message in request["messages"]]}
         return answer_only(self, request) if must_answer else request
 
     def _begin(self) -> Attempt:
-        self.turn.failure = self.turn.reason = None
+        self.turn.failure = self.turn.reason = self.turn.said_error = None
         self.turn.attempt = Attempt(self)
         self.turn.items = ResponseItems()
         return self.turn.attempt
@@ -178,7 +182,12 @@ class GovernedModel(Model):
             raise self.turn.stop.record("failed", "attempt_not_recorded", exc) from exc
 
     def _require(self, *, said: bool) -> None:
-        """A stream with neither a word nor a reason is a provider that broke off, whatever its status was."""
+        """A stream that held an error, or neither a word nor a reason, is no answer, whatever its status was.
+
+        Checked at its end: a stream that is left in the middle keeps its connection.
+        """
+        if self.turn.said_error is not None:
+            raise self.turn.said_error
         if not said and self.turn.reason is None:
             raise ModelProviderError("the stream ended before the model said anything", model_name=self.name)
 
@@ -189,7 +198,7 @@ class GovernedModel(Model):
             # agno reads this event for itself where it wants to; one it cannot read here must not cost the answer
             with suppress(AttributeError, TypeError, ValueError):
                 self.turn.attempt.usage(self._get_metrics(usage))
-        raise_if_error(event, model_name=self.name)
+        self.turn.said_error = error_in(event, model_name=self.name) or self.turn.said_error
 
     async def _settle(self, answer: Message, history: list[Message]) -> None:
         """Fix what is stored of an answer and decide its calls; store it first when one of them runs here (J8)."""

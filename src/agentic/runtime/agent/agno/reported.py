@@ -27,19 +27,15 @@ def usage_so_far(event: Any) -> Any:
     return None
 
 
-def raise_if_error(event: Any, *, model_name: str | None) -> None:
-    """Raise what the responses API reports inside a stream.
-
-    Raises:
-        ProviderSaid: the response failed.
-    """
+def error_in(event: Any, *, model_name: str | None) -> ProviderSaid | None:
+    """What the responses API reports inside a stream; ``None`` for an event that is no error."""
     kind = getattr(event, "type", None)
     if kind == "response.failed":
         reported = event.response.error
     elif kind == "error" and not hasattr(event, "choices"):
         reported = event
     else:
-        return
+        return None
     message = getattr(reported, "message", None) or "the response failed"
     code = getattr(reported, "code", None)
-    raise ProviderSaid(str(message), code if isinstance(code, str) else None, model_name=model_name)
+    return ProviderSaid(str(message), code if isinstance(code, str) else None, model_name=model_name)
