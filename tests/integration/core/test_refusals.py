@@ -257,6 +257,39 @@ async def test_a_handler_that_waits_hears_that_its_run_is_cancelled(database: st
         assert [effect["kind"] for effect in (await h.tree(run_id)).effects] == ["released"]
 
 
+class Many(BaseModel):
+    items: list[str]
+
+
+@pytest.mark.guarantee("D3")
+async def test_an_oversized_batch_produces_zero_side_effects_and_is_not_split(database: str) -> None:
+    seen: list[str] = []
+
+    @internal_tool(
+        "notes.add",
+        "Adds.",
+        side_effects="write",
+        risk="low",
+        repeatable=False,
+        batch_argument="items",
+        max_batch_size=2,
+    )
+    async def add(ctx: CallContext, args: Many) -> Done:
+        seen.extend(args.items)
+        return Done(id="1")
+
+    calls = [Call("notes.add", {"items": items}) for items in (["a", "b", "c"], ["a", "b"])]
+    async with harness(tools=[add], script=[Calls(calls), Say("Done.")], database_url=database) as h:
+        run_id = await h.start()
+        assert (await h.settle(run_id)).state == "succeeded"
+        [[refused, detail], [taken]] = await read_by_model(h, run_id)
+        assert (refused["reason_code"], refused["remediation"]) == ("batch_too_large", "modify_arguments")
+        assert detail["detail"] == "/items takes at most 2 items."
+        assert taken["ok"] is True
+        assert seen == ["a", "b"]
+        assert len(await journal(h, run_id)) == 1
+
+
 # -- arguments from the field, through the invoker ------------------------------------------------------------------------
 
 

@@ -327,3 +327,19 @@ def test_the_full_vendor_retry_budget_fits_inside_the_declared_tool_timeout() ->
     budget = RetryBudget(attempts=3, attempt_timeout_s=5, max_wait_s=2)
     assert registration_faults([tool(retries=budget, timeout_s=20)]) == []
     assert "before timeout_s, 19.4" in registration_faults([tool(retries=budget, timeout_s=19.4)])[0]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"batch_argument": "items"},
+        {"max_batch_size": 3},
+        {"batch_argument": "text", "max_batch_size": 3},
+        {"batch_argument": "gone", "max_batch_size": 3},
+    ],
+)
+def test_batch_argument_and_batch_size_must_appear_together_and_the_argument_must_name_a_top_level_array(
+    declared: dict[str, Any],
+) -> None:
+    assert len(registration_faults([tool(model=Batch, **declared)])) == 1
+    assert registration_faults([tool(model=Batch, batch_argument="items", max_batch_size=3)]) == []
