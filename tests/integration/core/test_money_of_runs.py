@@ -239,7 +239,7 @@ async def test_a_bounded_run_whose_model_has_no_price_fails_and_says_what_to_do(
         run_id = await h.start()
         ended = await h.settle(run_id)
         assert (ended.state, ended.error_code, ended.answer) == ("failed", "model_unpriced", None)
-        assert "agentic prices set 'Scripted' 'scripted' input_token AMOUNT" in await said(h, run_id)
+        assert "'agentic prices set Scripted scripted input_token AMOUNT'" in await said(h, run_id)
         [line] = await lines(h, run_id)
         assert (line["cost"], line["input_tokens"]) == (None, 100)
 

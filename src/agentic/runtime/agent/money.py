@@ -3,6 +3,7 @@
 Each answer is the end of the run as an error that names the amounts; nothing is spent between the answer and the end.
 """
 
+from shlex import quote
 from typing import Final
 
 from agentic.contract.errors import RunEnded
@@ -43,7 +44,7 @@ def before_request(counters: Counters, uncounted: Unpriced | None) -> RunEnded |
 
 def unpriced(request: Unpriced) -> RunEnded:
     """The end of a run that cannot be counted, with the commands that help the next one."""
-    model = f"'{request.provider}' '{request.item}'"
+    model = f"{quote(request.provider)} {quote(request.item)}"
     return RunEnded(
         status="failed",
         code=UNPRICED,

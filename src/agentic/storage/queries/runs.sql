@@ -62,11 +62,7 @@ with led as (
         r.id, r.organization_id, r.user_id, r.lane, r.root_run_id, r.definition_name, r.definition, r.tools, r.ceilings,
         r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.provider_failures, r.active_ms, r.model_requests,
         r.tool_calls, r.has_uncertain, r.partial_reason, r.breakers,
-        r.leased_at, r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue,
-        least((r.ceilings ->> 'max_cost')::numeric, case when r.root_run_id <> r.id then (
-            select (x.ceilings ->> 'max_cost')::numeric from agent.runs x where x.id = r.root_run_id
-        ) end) as max_cost,
-        (select d.per_day from agent.spending_limits d where d.organization_id = r.organization_id) as per_day
+        r.leased_at, r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue
 ), segment as (
     insert into agent.spans (id, organization_id, run_id, kind, name, started_at)
     select %(segment_id)s, organization_id, id, 'segment', 'segment ' || fence, leased_at from led
@@ -74,28 +70,8 @@ with led as (
     update agent.spans s set state = 'closed', status = 'lost', ended_at = clock_timestamp()
     from led where s.run_id = led.id and s.kind = 'segment' and s.state = 'open'
 )
-select led.*,
-    case when max_cost is not null then (
-        select coalesce(sum(u.cost), 0) from agent.ai_usage_log u where u.root_run_id = led.root_run_id
-    ) end as tree_spent,
-    case when max_cost is not null then (
-        select coalesce(sum(h.amount), 0) from agent.usage_reservations h
-        where h.root_run_id = led.root_run_id and h.state = 'held' and h.run_id <> led.id
-    ) end as tree_held,
-    case when max_cost is not null then (
-        select jsonb_build_object('provider', u.provider, 'item', u.item) from agent.ai_usage_log u
-        where u.root_run_id = led.root_run_id and u.kind = 'model' and u.cost is null
-        limit 1
-    ) end as unpriced,
-    case when per_day is not null then (
-        select coalesce(sum(u.cost), 0) from agent.ai_usage_log u
-        where u.organization_id = led.organization_id and u.at >= (select date_trunc('day', clock_timestamp(), 'UTC'))
-    ) end as day_spent,
-    case when per_day is not null then (
-        select coalesce(sum(h.amount), 0) from agent.usage_reservations h
-        where h.organization_id = led.organization_id and h.state = 'held' and h.run_id <> led.id
-    ) end as day_held
-from led
+select led.*, m.*
+from led cross join lateral agent.segment_money(led.root_run_id, led.id, led.organization_id, led.ceilings) m
 
 -- name: contracts
 -- The frozen specs of a run.
@@ -138,12 +114,9 @@ with run as (
         breakers = coalesce(%(breakers)s::jsonb, breakers)
     where id = %(run_id)s and organization_id = %(organization_id)s and fence = %(fence)s and state = 'running'
       and lease_expires_at > clock_timestamp()
-    returning id, organization_id, root_run_id, model_requests, tool_calls, context_trust::text as context_trust,
+    returning id, organization_id, root_run_id, ceilings, model_requests, tool_calls, context_trust::text as context_trust,
         cancel_requested_at is not null as cancelled,
-        active_ms + (extract(epoch from clock_timestamp() - leased_at) * 1000)::bigint as active_ms,
-        least((ceilings ->> 'max_cost')::numeric, case when root_run_id <> id then (
-            select (x.ceilings ->> 'max_cost')::numeric from agent.runs x where x.id = root_run_id
-        ) end) as max_cost
+        active_ms + (extract(epoch from clock_timestamp() - leased_at) * 1000)::bigint as active_ms
 ), last as (
     select coalesce(max(seq), 0) as seq from agent.run_messages where run_id = %(run_id)s
 ), messages as (
@@ -193,34 +166,15 @@ with run as (
         cached_tokens, reasoning_tokens, ok, error, estimated
     )
     select u.id, run.organization_id, run.root_run_id, run.id, u.span_id, u.kind, u.provider, u.item, u.quantity, u.unit,
-        coalesce(u.cost, p.cost), coalesce(u.price_row, case when p.cost is not null then p.price_row end),
-        u.input_tokens, u.output_tokens, u.cached_tokens, u.reasoning_tokens, u.ok, u.error,
-        coalesce(u.estimated, false)
+        coalesce(u.cost, p.cost), coalesce(u.price_row, p.price_row), u.input_tokens, u.output_tokens, u.cached_tokens,
+        u.reasoning_tokens, u.ok, u.error, coalesce(u.estimated, false)
     from run
-    cross join jsonb_to_recordset(%(usage)s::jsonb) as u(
+    cross join jsonb_array_elements(%(usage)s::jsonb) as line
+    cross join jsonb_to_record(line) as u(
         id uuid, span_id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric, price_row text,
         input_tokens bigint, output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint, ok boolean, error text,
         estimated boolean)
-    left join lateral (
-        -- a model's tokens by kind, the cached ones among the input; anything else its quantity
-        select case
-            when u.kind <> 'model' then u.quantity * max(x.unit_price)
-            when not u.ok and u.input_tokens + u.output_tokens = 0 then 0
-            when u.input_tokens + u.output_tokens > 0 or max(x.unit_price) = 0 then
-                greatest(u.input_tokens - u.cached_tokens, 0) * max(x.unit_price) filter (where x.unit = 'input_token')
-                + least(u.cached_tokens, u.input_tokens) * coalesce(
-                    max(x.unit_price) filter (where x.unit = 'cached_token'), max(x.unit_price) filter (where x.unit = 'input_token'))
-                + u.output_tokens * max(x.unit_price) filter (where x.unit = 'output_token')
-        end as cost,
-        string_agg(x.id::text, ',' order by x.unit) as price_row
-        from (
-            select distinct on (c.unit) c.id, c.unit, c.unit_price from agent.prices c
-            where (c.organization_id is null or c.organization_id = run.organization_id)
-              and c.provider = u.provider and c.item in (u.item, '*') and c.valid_from <= clock_timestamp()
-              and case when u.kind = 'model' then c.unit in ('input_token', 'cached_token', 'output_token') else c.unit = u.unit end
-            order by c.unit, c.organization_id is null, c.item = '*', c.valid_from desc, c.id desc
-        ) x
-    ) p on u.cost is null
+    cross join agent.cost_of(run.organization_id, line) p
     on conflict (id) do nothing
     returning kind, provider, item, cost
 ), artifacts as (
@@ -233,18 +187,13 @@ with run as (
         as a(id, span_id, media_type, trust, sha256, size_bytes, complete, place, body)
     on conflict (id) do nothing
 )
-select model_requests, tool_calls, context_trust, cancelled, active_ms, max_cost,
-    case when max_cost is not null then
-        (select coalesce(sum(u.cost), 0) from agent.ai_usage_log u where u.root_run_id = run.root_run_id)
-        + (select coalesce(sum(u.cost), 0) from usage u)
-    end as tree_spent,
-    case when max_cost is not null then (
-        select coalesce(sum(h.amount), 0) from agent.usage_reservations h where h.root_run_id = run.root_run_id and h.state = 'held'
-    ) end as tree_held,
-    case when max_cost is not null then (
+select model_requests, tool_calls, context_trust, cancelled, active_ms, m.max_cost,
+    m.spent + (select coalesce(sum(u.cost), 0) from usage u) as tree_spent,
+    m.held as tree_held,
+    case when m.max_cost is not null then (
         select jsonb_build_object('provider', u.provider, 'item', u.item) from usage u where u.kind = 'model' and u.cost is null limit 1
     ) end as unpriced
-from run
+from run cross join lateral agent.tree_money(run.root_run_id, run.id, run.ceilings) m
 
 -- name: clear_waits
 -- First part of parking: what the run waited for before.
@@ -330,13 +279,8 @@ select (select count(*) from released) as moved, (select count(*) from nudge) as
 -- The terminal state, with why. Open questions of the run go with it. A run whose money is bounded does not succeed while a model
 -- request of its tree has no price.
 with unpriced as (
-    select u.provider, u.item from agent.runs r
-    join agent.ai_usage_log u on u.root_run_id = r.root_run_id and u.kind = 'model' and u.cost is null
-    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and %(state)s = 'succeeded'
-      and (r.ceilings ->> 'max_cost' is not null or r.root_run_id <> r.id and exists (
-          select from agent.runs x where x.id = r.root_run_id and x.ceilings ->> 'max_cost' is not null
-      ))
-    limit 1
+    select x.request from agent.runs r cross join lateral agent.unpriced_model(r.root_run_id, r.id, r.ceilings) x(request)
+    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and %(state)s = 'succeeded' and x.request is not null
 ), finished as (
     update agent.runs r set
         state = %(state)s, finished_at = clock_timestamp(), lease_expires_at = null, due_at = null, answer = %(answer)s,
@@ -352,7 +296,7 @@ with unpriced as (
 ), waits as (
     delete from agent.run_waits w using finished f where w.run_id = f.id
 )
-select count(*) as moved, 0 as nudged, (select jsonb_build_object('provider', u.provider, 'item', u.item) from unpriced u) as unpriced
+select count(*) as moved, 0 as nudged, (select u.request from unpriced u) as unpriced
 from finished
 
 -- name: cancel
