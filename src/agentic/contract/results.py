@@ -58,7 +58,7 @@ ToolStop = Literal["budget_exhausted", "fault"]
 """What the run does about an answer of the meter; written by the invoker alone, never shown to a model.
 
 ``budget_exhausted``: the run ends partial under ``meta.partial_reason``. ``fault``: it ends failed, because the deployment is wired
-wrongly and no model can act on that. A tool that answers one of the error codes of these names sets nothing (ADR 0029).
+wrongly and no model can act on that. Nothing a handler returns or raises sets it (ADR 0029).
 """
 
 

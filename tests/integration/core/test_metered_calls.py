@@ -147,20 +147,6 @@ async def test_what_was_refused_for_money_stops_the_run_and_is_no_business_of_th
 
 
 @KINDS
-async def test_a_tool_that_says_that_the_vendor_s_budget_is_used_up_ends_no_run(database: str, kind: str) -> None:
-    class VendorBudget(Exception):
-        pass
-
-    does = pays(then=VendorBudget("out of credits"))
-    tool = metered(World(), kind, does, refusals={VendorBudget: ErrorCode.BUDGET_EXHAUSTED})
-    async with harness(tools=[tool], script=script(kind), database_url=database) as h:
-        run_id = await h.start()
-        settled = await h.settle(run_id)
-        assert (settled.state, settled.partial_reason, settled.answer) == ("succeeded", None, "Done.")
-        assert await states(h, run_id) == ["released"]
-
-
-@KINDS
 async def test_a_stop_that_a_handler_returns_is_data_like_any_other(database: str, kind: str) -> None:
     async def does(ctx: CallContext, _args: Any) -> Any:
         ctx.report_usage(1, "credit", cost=Decimal(1))
