@@ -26,7 +26,7 @@ _NOT_MEANT = "false"  # a key expression that comes to false exempts the event f
 
 async def admit(
     transaction: Transaction, function: FunctionDeclaration, event: Event, *, parent: tuple[str, str] | None = None
-) -> None:
+) -> bool:
     """Let an event start a run of `function`: now, later, with others, or never.
 
     Args:
@@ -34,16 +34,21 @@ async def admit(
         function: what is to run.
         event: the whole event object.
         parent: the run and step that invoked it; then `function` neither debounces nor batches.
+
+    Returns:
+        Whether a run was or will be started; False where a rate limit or a singleton dropped the event.
     """
     flow = function.flow
     batch = flow.batch
     if batch is not None and (batch.condition is None or matches(batch.condition, {"event": event})):
         await _batch(transaction, function, batch, event)
-    elif await _within_rate_limit(transaction, function, event):
-        if flow.debounce is not None:
-            await _debounce(transaction, function, flow.debounce, event)
-        else:
-            await _start(transaction, function, [event], parent=parent)
+        return True
+    if not await _within_rate_limit(transaction, function, event):
+        return False
+    if flow.debounce is not None:
+        await _debounce(transaction, function, flow.debounce, event)
+        return True
+    return await _start(transaction, function, [event], parent=parent)
 
 
 async def release(
@@ -113,14 +118,14 @@ async def _start(
     events: Sequence[Event],
     *,
     parent: tuple[str, str] | None,
-) -> None:
+) -> bool:
     singleton = None
     if (rule := function.flow.singleton) is not None and (key := _key(rule.key, events[0])) != _NOT_MEANT:
         singleton = key
         running = await transaction.one("running_singleton", function_id=function.id, singleton=key)
         if running is not None and rule.mode == "skip":
             _log.info("%s was not started by event %s: run %s is on", function.id, events[0]["id"], running["id"])
-            return
+            return False
         if running is not None:
             message = f"replaced by a run on event {events[0]['id']}"
             error = {"name": "FunctionCancelled", "message": message}
@@ -130,6 +135,7 @@ async def _start(
         key = _key(throttle.key, events[0])
         due_at = await _place(transaction, function, throttle, key)
     await start_run(transaction, function, events, parent=parent, due_at=due_at, singleton=singleton)
+    return True
 
 
 async def _place(transaction: Transaction, function: FunctionDeclaration, throttle: Rate, key: str) -> Any:

@@ -144,7 +144,12 @@ async def _invoke(transaction: Transaction, run_id: str, step: Step) -> None:
     due_at = transaction.now + (parse_duration(timeout) if timeout else _INVOKE_WAITS)
     await _pause(transaction, run_id, step, kind="invoke", due_at=due_at)
     event = make_event(transaction, name="inngest/function.invoked", data=payload.get("data") or {}, v=payload.get("v"))
-    await admit(transaction, function, event, parent=(run_id, step.id))
+    if not await admit(transaction, function, event, parent=(run_id, step.id)):
+        # Without a run to wait for, the wait would last until its time is over, which may be a year.
+        await transaction.run("take_pause", run_id=run_id, step=step.id)
+        message = f"{function_id} was not started: its rate limit is reached, or a run of its singleton is on"
+        error = {"name": "InvocationDropped", "message": message, "stack": None}
+        await memoise(transaction, run_id, step=step.id, name=step.label, memo={"error": error})
 
 
 async def _raised(transaction: Transaction, call: Call, answer: Raised, *, engine: str, retries: RetryPolicy) -> None:

@@ -255,6 +255,37 @@ async def test_a_run_that_is_not_called_in_time_is_cancelled(bench: Bench) -> No
     assert statuses == {"called": "running", "not called": "cancelled"}
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rate_limit": inngest.RateLimit(limit=1, period=3600 * SECOND)},
+        {"singleton": inngest.Singleton(mode="skip")},
+    ],
+    ids=["rate limit", "singleton"],
+)
+async def test_an_invocation_that_is_dropped_is_an_error_of_its_step_at_once(bench: Bench, settings: Any) -> None:
+    @bench.client.create_function(fn_id="scarce", trigger=inngest.TriggerEvent(event="scarce"), **settings)
+    async def scarce(ctx: inngest.Context) -> object:
+        await ctx.step.sleep("nap", 3600 * SECOND)
+        return "rested"
+
+    @bench.client.create_function(fn_id="asks", trigger=ON)
+    async def asks(ctx: inngest.Context) -> list[object]:
+        async def ask(step: str) -> object:
+            try:
+                return await ctx.step.invoke(step, function=scarce)
+            except inngest.StepError as error:
+                return error.name
+
+        return list(await ctx.group.parallel((lambda: ask("one"), lambda: ask("two"))))
+
+    await bench.serve(scarce, asks)
+    await bench.send("go")
+    assert (await bench.waiting("shop-asks", "one")).waits_for == ("one",)
+    bench.jump(3601)
+    assert (await bench.run_of("shop-asks")).result == ["rested", "InvocationDropped"]
+
+
 async def test_a_run_that_does_not_end_in_time_is_cancelled_and_reported(bench: Bench) -> None:
     reports: list[object] = []
 
