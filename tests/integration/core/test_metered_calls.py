@@ -345,6 +345,20 @@ async def test_a_report_above_the_bound_is_recorded_as_it_is_and_told(
 
 
 @KINDS
+async def test_what_a_tool_that_is_not_metered_reports_is_priced_where_a_price_covers_it(
+    database: str, kind: str
+) -> None:
+    does = pays(("3", "credit", None), ("2", "page", None))
+    tool = World().read(does=does) if kind == "read" else World().write(does=does)
+    async with harness(tools=[tool], script=script(kind), database_url=database) as h:
+        await set_price(h, "0.005", provider=tool.spec.name.split(".")[0])
+        run_id = await h.start()
+        assert (await h.settle(run_id)).state == "succeeded"
+        found = {line["unit"]: (line["cost"], line["price_row"] is not None) for line in await lines(h, run_id)}
+        assert found == {"credit": (Decimal("0.015"), True), "page": (None, False)}
+
+
+@KINDS
 @pytest.mark.parametrize(
     ("quantity", "cost", "stands"),
     [

@@ -286,12 +286,14 @@ returning organization_id, run_id, scope, key, epoch, attempt, tool
     insert into agent.ai_usage_log (
         id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost, price_row, ok, error, estimated
     )
-    select u.id, done.organization_id, r.root_run_id, r.id, %(span_id)s, u.kind, u.provider, u.item, u.quantity, u.unit, u.cost,
-        u.price_row, u.ok, u.error, u.estimated
+    select u.id, done.organization_id, r.root_run_id, r.id, %(span_id)s, u.kind, u.provider, u.item, u.quantity, u.unit,
+        coalesce(u.cost, p.cost), coalesce(u.price_row, p.price_row), u.ok, u.error, u.estimated
     from done join agent.runs r on r.id = done.run_id
-    cross join jsonb_to_recordset(%(usage)s::jsonb)
-        as u(id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric, price_row text, ok boolean,
-             error text, estimated boolean)
+    cross join jsonb_array_elements(%(usage)s::jsonb) as line
+    cross join jsonb_to_record(line) as u(
+        id uuid, kind text, provider text, item text, quantity numeric, unit text, cost numeric, price_row text, ok boolean,
+        error text, estimated boolean)
+    cross join agent.cost_of(done.organization_id, line) p
     on conflict (id) do nothing
 ), artifact as (
     insert into agent.artifacts (id, organization_id, run_id, span_id, media_type, trust, sha256, size_bytes, complete, place, body)
