@@ -202,6 +202,55 @@ async def test_artifacts_go_with_ended_runs_whose_time_is_over_the_unnamed_bytes
             assert await h.platform.sweeper.runs() == 0
 
 
+class Died(BaseException):
+    """The process is gone."""
+
+
+class DiesAfterTheUpload:
+    """An object store whose caller dies once, between the upload and the commit that would have named it."""
+
+    def __init__(self, bodies: ArtifactBodies) -> None:
+        self._bodies = bodies
+        self.alive = False
+
+    async def put(self, record: ArtifactRecord, *, organization_id: UUID, run_id: UUID) -> ArtifactRecord:
+        put = await self._bodies.put(record, organization_id=organization_id, run_id=run_id)
+        if not self.alive:
+            self.alive = True
+            raise Died
+        return put
+
+    async def get(self, artifact: Artifact) -> bytes | None:
+        return await self._bodies.get(artifact)
+
+    async def forget_run(self, organization_id: UUID, run_id: UUID) -> None:
+        await self._bodies.forget_run(organization_id, run_id)
+
+
+@pytest.mark.guarantee("J4")
+async def test_a_death_between_upload_and_commit_leaves_bytes_without_a_name_and_the_next_worker_its_own(
+    database: str,
+) -> None:
+    world = World()
+    tool = world.write(does=long_answer, idempotency="idempotent")
+    async with an_object_store() as (store, bodies):
+        given: dict[str, Any] = {"database_url": database, "artifact_bodies": DiesAfterTheUpload(bodies)}
+        async with harness(tools=[tool], script=[SAVE, Say("Done.")], **given) as h:
+            run_id = await h.start()
+            with pytest.raises(Died):
+                await h.advance(run_id)
+            assert await artifacts(h) == []
+            assert len(store.objects) == 1
+            past = "lease_expires_at = clock_timestamp() - interval '1 second'"
+            await execute(h, f"update agent.runs set {past} where id = %(id)s", id=run_id)
+            await execute(h, f"update agent.idempotency_keys set {past}")
+            assert (await h.settle(run_id)).state == "succeeded"
+            [row] = await artifacts(h)
+            assert len(store.objects) == 2
+            kept = await h.platform.artifacts.read(h.organization_id, row["id"])
+            assert json.loads(kept.body) == {"id": LONG}
+
+
 class TestEveryPlace:
     """What both adapters keep to."""
 

@@ -45,7 +45,7 @@ async def page(ctx: CallContext, _args: Any) -> Any:
     return Done(id="what a stranger wrote")
 
 
-@pytest.mark.guarantee("B3")
+@pytest.mark.guarantee("B3", "B4")
 @pytest.mark.parametrize("kind", ["read", "write"])
 async def test_a_handler_lowers_the_label_of_its_answer_and_of_the_run_and_a_replay_keeps_it(
     database: str, kind: str
@@ -56,6 +56,8 @@ async def test_a_handler_lowers_the_label_of_its_answer_and_of_the_run_and_a_rep
     async with harness(tools=[tool], script=[turn, turn, Say("Done.")], database_url=database) as h:
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"
+        raw = [text for role, text in await h.messages(run_id) if role == "tool"]
+        assert raw[0] == raw[1]  # byte for byte
         first, second = await told(h, run_id)
         assert first == second
         assert first["external"]["data"] == {"id": "what a stranger wrote"}
