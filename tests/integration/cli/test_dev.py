@@ -42,7 +42,7 @@ async def save_note(ctx: CallContext, args: Note) -> Saved:
 app = App(
     tools=[save_note],
     agents=[AgentDefinition(name="scribe", instructions="Keep notes.", model="script", tools=("notes.save",))],
-    models={"script": lambda: ScriptedModel([Calls([Call("notes.save", {"text": "milk"})]), Say("Saved.")])},
+    models={"script": lambda: ScriptedModel(script=[Calls([Call("notes.save", {"text": "milk"})]), Say("Saved.")])},
 )
 """
 READY_S = 90
