@@ -267,6 +267,25 @@ async def test_a_meter_fault_raises_and_returns_no_vendor_data(database: str) ->
         assert await states(h, run_id) == ["settled", "settled"]
 
 
+@KINDS
+@pytest.mark.guarantee("D4")
+async def test_a_meter_that_does_not_answer_lets_nothing_run(database: str, kind: str) -> None:
+    world = World()
+    tool = metered(world, kind, pays(("1", "credit", "1")))
+    async with harness(tools=[tool], script=script(kind), database_url=database) as h:
+
+        async def is_gone(*_asked: Any, **_more: Any) -> Any:
+            raise StorageUnavailable("the line dropped")
+
+        ledger: Any = h.platform.invoker._meter._ledger
+        ledger.hold_read = ledger.claim_metered = is_gone
+        run_id = await h.start()
+        with pytest.raises(StorageUnavailable):
+            await h.advance(run_id)
+        assert world.effects == []
+        assert (await lines(h, run_id), await holds(h, run_id)) == ([], [])
+
+
 @pytest.mark.guarantee("M1", "M3")
 @pytest.mark.parametrize("landed", [True, False], ids=["commit landed", "commit lost"])
 @pytest.mark.parametrize("step", ["hold_read", "end_read"])
