@@ -71,9 +71,9 @@ class Story:
             )
             ids = await ctx.step.send_event("tell", inngest.Event(name="side", id=f"side-{ctx.run_id}"))
             said = []
-            for step, call in (("breaks", broken), ("lasts", slow)):
+            for step, call, timeout in (("breaks", broken, None), ("lasts", slow, SECOND)):
                 try:
-                    await ctx.step.invoke(step, function=call, timeout=SECOND)
+                    await ctx.step.invoke(step, function=call, timeout=timeout)
                 except inngest.StepError as error:
                     said.append([error.name, error.message])
             unheard = await ctx.step.wait_for_event("unheard", event="never", timeout=SECOND)

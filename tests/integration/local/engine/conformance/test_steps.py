@@ -113,9 +113,9 @@ async def test_an_invocation_that_fails_or_takes_too_long_is_an_error_of_its_ste
     @server.client.create_function(fn_id="caller", trigger=server.on("caller"))
     async def caller(ctx: inngest.Context) -> None:
         said = []
-        for step, target in (("breaks", broken), ("lasts", slow)):
+        for step, target, timeout in (("breaks", broken, None), ("lasts", slow, SECOND)):
             try:
-                await ctx.step.invoke(step, function=target, timeout=SECOND)
+                await ctx.step.invoke(step, function=target, timeout=timeout)
             except inngest.StepError as error:
                 said.append(error.message if step == "breaks" else error.name)
         await ctx.step.run("said", server.note, said)
