@@ -11,11 +11,12 @@ from psycopg.errors import RestrictViolation
 
 from agentic.contract.errors import NotFound, NotPermitted
 from agentic.contract.principal import Role
+from agentic.runtime.agent.script import Turn
 from agentic.services.audit.models import FindingKind, RunAudit
 from agentic.testing import Call, Calls, Harness, Say, harness
 from core_world import World, execute, rows
 
-TURNS = [
+TURNS: list[Turn] = [
     Calls([Call("notes.save", {"text": text}) for text in ("milk", "bread", "salt")]),
     Calls([Call("mail.send", {"text": "done"})]),
     Say("Done."),
