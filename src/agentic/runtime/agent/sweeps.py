@@ -42,7 +42,10 @@ class Sweeps:
         return await self._outbox.sweep()
 
     async def runs(self) -> int:
-        """Expire approvals, settle stale claims, count lapsed holds as spent, nudge due runs, remove outlived artifacts. Returns how many rows moved."""
+        """Expire approvals, settle stale claims, count lapsed holds as spent, nudge due runs, remove outlived artifacts.
+
+        Returns how many rows moved.
+        """
         await self._runs.ensure_partitions()
         expired = await self._approvals.expire(limit=LIMIT)
         settled = await self._journal.sweep(grace_s=CLAIM_GRACE_S, limit=LIMIT)
