@@ -1,12 +1,13 @@
 """Each request to a provider is one request and one row, whatever became of it."""
 
+import json
 from decimal import Decimal
 
 import pytest
 from agno.models.openai import OpenAIChat, OpenAIResponses
-from agno_dialects import ALL, CHAT, RESPONSES, Dialect
+from agno_dialects import ALL, CHAT, CLAUDE, GEMINI, RESPONSES, Dialect
 from agno_stage import Hooks, StagedRun
-from agno_wire import Reply, WireCall, provider
+from agno_wire import Encoded, Reply, WireCall, provider
 
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.ports import TurnCompleted, TurnFailed, TurnPaused
@@ -55,6 +56,41 @@ async def test_an_answer_at_its_limit_is_paid_for_too() -> None:
         run = StagedRun(lambda: RESPONSES.model(endpoint.base_url))
         await run.turn()
     assert (run.hooks.attempts[0].input_tokens, run.hooks.attempts[0].output_tokens) == (100, 20)
+
+
+@pytest.mark.parametrize("dialect", [CLAUDE, GEMINI], ids=lambda dialect: dialect.name)
+@pytest.mark.guarantee("M1")
+async def test_an_answer_that_breaks_off_costs_what_was_reported_so_far(dialect: Dialect) -> None:
+    with provider([Reply(text="The answer", stop=stop) for stop in ("missing", "whole")], dialect.stream) as endpoint:
+        run = StagedRun(lambda: dialect.model(endpoint.base_url))
+        whole = StagedRun(lambda: dialect.model(endpoint.base_url))
+        await run.turn()
+        await whole.turn()
+    assert run.hooks.attempts[0].input_tokens == whole.hooks.attempts[0].input_tokens >= 100
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("overloaded_error", "model_unavailable"),
+        ("api_error", "model_unavailable"),
+        ("invalid_request_error", "model_refused"),
+    ],
+)
+async def test_an_error_inside_claude_s_stream_goes_by_its_type_though_its_status_was_good(
+    said: str, code: str
+) -> None:
+    def broken(reply: Reply) -> Encoded:
+        error = {"type": "error", "error": {"type": said, "message": "in the middle"}}
+        start = CLAUDE.stream(reply).body.split(b"event: message_delta")[0]
+        return Encoded(
+            content_type="text/event-stream", body=start + f"event: error\ndata: {json.dumps(error)}\n\n".encode()
+        )
+
+    with provider([Reply(text="The answer")], broken) as endpoint:
+        end = await StagedRun(lambda: CLAUDE.model(endpoint.base_url)).turn()
+    assert isinstance(end, TurnFailed)
+    assert end.code == code
 
 
 @DIALECTS

@@ -28,6 +28,10 @@ _BY_WORD: dict[str, FailureCode] = {
     "billing_hard_limit_reached": "model_quota_spent",
     "invalid_api_key": "model_key_refused",
     "model_not_found": "model_not_found",
+    "authentication_error": "model_key_refused",
+    "permission_error": "model_not_permitted",
+    "not_found_error": "model_not_found",
+    "billing_error": "model_quota_spent",
     "invalid_prompt": "model_refused",
     "invalid_request_error": "model_refused",
 }
@@ -68,7 +72,7 @@ def _code(error: BaseException) -> FailureCode:
         if word in _BY_WORD and not _is_vague(word, error.status_code):
             return _BY_WORD[word]
     status = error.status_code
-    if status >= 500 or status in _TRANSIENT_CLIENT_STATUS:
+    if status < 400 or status >= 500 or status in _TRANSIENT_CLIENT_STATUS:
         return "model_unavailable"
     if status in (400, 413, 422) and _TOO_LONG.search(str(error.message)):
         return "context_too_long"
@@ -76,8 +80,8 @@ def _code(error: BaseException) -> FailureCode:
 
 
 def _is_vague(word: str, status: int) -> bool:
-    """The type that every refused request has says nothing where the status says more."""
-    return word == "invalid_request_error" and status < 500
+    """The type that every refused request has says nothing where the status says more; inside a stream it does not."""
+    return word == "invalid_request_error" and 400 <= status < 500
 
 
 def _words(error: BaseException) -> list[str]:
@@ -85,6 +89,9 @@ def _words(error: BaseException) -> list[str]:
     words = []
     for cause in _chain(error):
         words += [getattr(cause, name, None) for name in ("code", "type")]
+        body = getattr(cause, "body", None)
+        inner = body.get("error") if isinstance(body, dict) else None
+        words += [inner.get(name) for name in ("code", "type")] if isinstance(inner, dict) else []
     return [word for word in words if isinstance(word, str)]
 
 

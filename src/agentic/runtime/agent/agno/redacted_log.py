@@ -26,9 +26,11 @@ class RedactedLog(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Let every record through, its text and its traceback without credentials."""
         record.msg, record.args = self._clean(record.getMessage()), ()
-        if record.exc_info and not record.exc_text:
-            record.exc_text = self._clean("".join(traceback.format_exception(*record.exc_info)).rstrip())
-            record.exc_info = None
+        if record.exc_info:
+            record.exc_text = "".join(traceback.format_exception(*record.exc_info)).rstrip()
+            record.exc_info = None  # a handler would print it as it is
+        if record.exc_text:
+            record.exc_text = self._clean(record.exc_text)
         return True
 
     def _clean(self, text: str) -> str:

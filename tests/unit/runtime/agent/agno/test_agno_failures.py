@@ -57,6 +57,9 @@ def behind(status: int, code: str | None = None, type: str | None = None, messag
         (ProviderSaid("busy", "rate_limit_exceeded", model_name="m"), "model_unavailable"),
         (ProviderSaid("bad", "invalid_prompt", model_name="m"), "model_refused"),
         (ModelAuthenticationError("OPENAI_API_KEY not set"), "model_key_refused"),
+        (behind(200, None, "overloaded_error"), "model_unavailable"),
+        (behind(200, None, "invalid_request_error"), "model_refused"),
+        (behind(200, None, "authentication_error"), "model_key_refused"),
         (ValueError("a bug"), "model_error"),
     ],
 )
