@@ -226,6 +226,7 @@ class DefaultToolInvoker:
 
     async def _ask_policy(self, call: Prepared, pre: Preflight, tool: Tool, model: BaseModel) -> Decision:
         at, spec = call.at, call.spec
+        ctx = self._execution.read_context(call)
         with step_span("policy.evaluate") as span:
             answer = await self._policy.decide(
                 PolicyQuestion(
@@ -239,11 +240,12 @@ class DefaultToolInvoker:
                     run_kind=pre.run_kind,
                     rules_version=pre.rules_version,
                     argument_trust=at.call.label,
-                    context=self._execution.read_context(call),
+                    context=ctx,
                     model=model,
                 )
             )
             span.set_attributes({"policy.effect": answer.effect, "policy.rule": answer.rule_id})
+        at.used(ctx.secrets)  # a fact may have been looked up with a credential
         at.decision = answer
         if answer.effect == "deny":
             raise Refused(ErrorCode.DENIED)
@@ -421,7 +423,8 @@ def _approved(approval: CoveringApproval | None) -> UUID | None:
     match approval.status:
         case "rejected":
             raise Refused(
-                ErrorCode.REJECTED, said=Said(by="reviewer", text=said_text(approval.comment, ())) if approval.comment else None
+                ErrorCode.REJECTED,
+                said=Said(by="reviewer", text=said_text(approval.comment, ())) if approval.comment else None,
             )
         case "expired":
             raise Refused(ErrorCode.EXPIRED)

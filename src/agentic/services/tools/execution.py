@@ -249,19 +249,19 @@ class Execution:
     ) -> tuple[ToolResult, list[ArtifactRecord]]:
         """What the call answers, and what is to be kept beside it."""
         if answer.end is not HandlerEnd.RETURNED:
-            result = _refused(call, tool, ctx, answer)
+            result = _refused(call, tool, answer)
             # what a handler's refusal quotes is of the tool's label, or the lower one the handler gave (ADR 0012)
             trust = call.spec.output_trust.lowered_by(ctx.output_trust)
             return result.model_copy(update={"meta": result.meta.model_copy(update={"trust": trust})}), []
         facts = Facts(
             span_id=call.at.span_id,
-            secrets=ctx.secrets,
+            secrets=call.at.secrets,
             trust=ctx.output_trust,
             max_output_bytes=self._max_output_bytes,
         )
         result, whole = await bounded(call.spec, answer.value, facts)
         trust = result.meta.trust or call.spec.output_trust
-        saved = ctx.saved.records(span_id=call.at.span_id, trust=trust, secrets=ctx.secrets)
+        saved = ctx.saved.records(span_id=call.at.span_id, trust=trust, secrets=call.at.secrets)
         return result, [*([whole] if whole is not None else []), *saved]
 
     async def _kept(self, at: Attempt, records: Sequence[ArtifactRecord]) -> list[ArtifactRecord]:
@@ -366,17 +366,17 @@ async def _probe(probe: Probe, model: BaseModel, ctx: CallContext) -> HandlerAns
         return None
 
 
-def _refused(call: Prepared, tool: Tool | None, ctx: CallContext, answer: HandlerAnswer) -> ToolResult:
+def _refused(call: Prepared, tool: Tool | None, answer: HandlerAnswer) -> ToolResult:
     """The refusal a handler's end other than a return answers with."""
     match answer.end:
         case HandlerEnd.BUSINESS_REFUSAL:
             code = tool.refusals[type(answer.error)] if tool and answer.error else ErrorCode.INTERNAL_ERROR
-            return refusal(code, said=_said("domain", _words(answer.error), ctx))
+            return refusal(code, said=_said("domain", _words(answer.error), call.at))
         case HandlerEnd.DEFINITE_REFUSAL | HandlerEnd.RETRYABLE_REFUSAL:
             if not isinstance(answer.error, DefiniteRefusal):
                 return refusal(ErrorCode.RETRYABLE_UPSTREAM)
             words = answer.error.external_text
-            return refusal(answer.error.code, said=_said("remote", words, ctx) if words else None)
+            return refusal(answer.error.code, said=_said("remote", words, call.at) if words else None)
         case HandlerEnd.TIMED_OUT | HandlerEnd.NOT_STARTED:
             return refusal(ErrorCode.TIMEOUT)
         case HandlerEnd.RAISED:
@@ -405,8 +405,8 @@ def _without_secrets(at: Attempt) -> str | None:
     return encode(redact(at.arguments, at.secrets)).decode()
 
 
-def _said(by: Literal["remote", "domain"], words: str, ctx: CallContext) -> Said:
-    return Said(by=by, text=said_text(words, ctx.secrets))
+def _said(by: Literal["remote", "domain"], words: str, at: Attempt) -> Said:
+    return Said(by=by, text=said_text(words, at.secrets))
 
 
 def _words(error: Exception | None) -> str:
