@@ -66,7 +66,7 @@ def _facts(tree: Json) -> Iterator[Text]:
 
 
 def _uncounted(cost: Json) -> str:
-    return f" without {cost['unpriced']} unpriced" if cost.get("unpriced") else ""
+    return f" ({cost['unpriced']} unpriced)" if cost.get("unpriced") else ""
 
 
 def _repeats(spans: Sequence[Json]) -> str:

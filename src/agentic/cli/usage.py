@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentic.cli.records import Records
     from agentic.contract.json_types import JsonObject
 
-Run = Annotated[UUID | None, typer.Argument(metavar="[RUN]", help="The run's id; by default the day is told.")]
+Run = Annotated[UUID | None, typer.Argument(metavar="RUN", help="The run's id; by default the day is told.")]
 Day = Annotated[
     str | None,
     typer.Option("--day", metavar="DATE", help="A day (UTC) such as 2026-11-30, or today; by default today."),

@@ -100,4 +100,7 @@ def _spent(totals: Sequence[UsageTotal]) -> Decimal:
 
 
 def _not_permitted() -> NotPermitted:
-    return NotPermitted("changing prices and limits takes the role admin in the organization; ask an admin to do it")
+    return NotPermitted(
+        "changing prices and limits takes the role admin in the organization; ask an admin to do it, or whoever administers the "
+        "database to give the role with 'agentic members put USER admin'"
+    )

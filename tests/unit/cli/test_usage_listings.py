@@ -158,4 +158,4 @@ def test_a_tree_says_what_each_call_and_request_cost() -> None:
     assert "0.5 USD (estimated)" in said["exa"]
     assert "unpriced" in said["fire"]
     assert "USD" not in said["notes"]
-    assert "cost 0.5021 USD without 1 unpriced" in text
+    assert "cost 0.5021 USD (1 unpriced)" in text
