@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from agentic.api.ports import ApiPorts
 from agentic.contract.clock import Clock, SystemClock
@@ -38,6 +39,7 @@ from agentic.storage.audit_store import PostgresAuditStore
 from agentic.storage.call_ledger import PostgresCallLedger
 from agentic.storage.catalogue_store import PostgresCatalogueStore
 from agentic.storage.database import Database
+from agentic.storage.job_store import PostgresJobStore
 from agentic.storage.journal_store import PostgresJournalStore
 from agentic.storage.meter_ledger import PostgresMeterLedger
 from agentic.storage.outbox_store import PostgresOutboxStore
@@ -45,9 +47,11 @@ from agentic.storage.policy_store import PostgresPolicyStore
 from agentic.storage.pool import Pool, open_pool
 from agentic.storage.run_store import PostgresRunStore
 from agentic.storage.usage_store import PostgresUsageStore
+from agentic.storage.workflow_store import PostgresWorkflowStore
 
 if TYPE_CHECKING:
     from agentic.runtime.agent.agno.runtime import AgnoLoop
+    from agentic.runtime.workflow import Workflows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +63,8 @@ class App:
         agents: definitions that can be started by name.
         models: factories of model objects by name, beside the ``provider:model`` strings that always work.
         capacity: how many runs are active at once, and the vendor accounts that have to bear them; ``agentic capacity check`` does the sum.
+        functions: makes the durable functions of your own workflows, of the SDK's client and what runs their bodies; every worker
+            serves them (docs/workflows.md).
         facts: what policy rules may ask about calls beyond their arguments; every name in a tool's ``policy_facts`` is one of them.
     """
 
@@ -67,6 +73,7 @@ class App:
     models: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     facts: Sequence[Fact] = ()
     capacity: Capacity = field(default_factory=Capacity)
+    functions: Callable[[Any, "Workflows"], Sequence[Any]] | None = None
 
     def agent(self, name: str) -> AgentDefinition:
         """The definition of this name.
@@ -100,6 +107,11 @@ class Platform:
     catalogue: PostgresCatalogueStore
     outbox: Outbox
     invoker: DefaultToolInvoker
+    jobs: PostgresJobStore
+    workflow_store: PostgresWorkflowStore
+    clock: Clock
+    timings: Timings
+    environment: Literal["live", "frozen"]
     leader: Advance
     sweeper: Sweeps
     loop: "AgnoLoop"
@@ -143,6 +155,7 @@ async def open_platform(
     async with open_pool(database_url, max_size=max_connections) as pool:
         database = stores_on(pool)
         run_store = PostgresRunStore(database)
+        workflow_store = PostgresWorkflowStore(database)
 
         async def words(ctx: CallContext) -> list[str]:
             return [loop.text_of(message) for message in await run_store.words(ctx.organization_id, ctx.run_id)]
@@ -200,6 +213,11 @@ async def open_platform(
                 catalogue=catalogue,
                 outbox=outbox,
                 invoker=invoker,
+                jobs=PostgresJobStore(database),
+                workflow_store=workflow_store,
+                clock=clock,
+                timings=timings,
+                environment=environment,
                 leader=Advance(
                     store=run_store,
                     invoker=invoker,
@@ -209,7 +227,14 @@ async def open_platform(
                     timings=timings,
                     environment=environment,
                 ),
-                sweeper=Sweeps(runs=run_store, approvals=approvals, journal=journal, outbox=outbox, artifacts=artifacts),
+                sweeper=Sweeps(
+                    runs=run_store,
+                    approvals=approvals,
+                    journal=journal,
+                    outbox=outbox,
+                    artifacts=artifacts,
+                    workflows=workflow_store,
+                ),
                 loop=loop,
             )
         finally:
@@ -242,8 +267,34 @@ def api_ports(platform: Platform) -> ApiPorts:
     )
 
 
+def workflows(platform: Platform) -> "Workflows":
+    """What runs the bodies of a product's own durable functions over a platform (docs/workflows.md)."""
+    from agentic.runtime.workflow import Workflows  # imports the SDK, which those without functions need not pay
+    from agentic.runtime.workflow.leading import NodeLeader
+
+    leader = NodeLeader(
+        workflows=platform.workflow_store,
+        runs=platform.run_store,
+        invoker=platform.invoker,
+        registry=platform.registry,
+        clock=platform.clock,
+        flush=platform.outbox.flush,
+        timings=platform.timings,
+        environment=platform.environment,
+    )
+    return Workflows(store=platform.workflow_store, leader=leader, jobs=platform.jobs)
+
+
 def function_ports(platform: Platform) -> FunctionPorts:
     """What the durable functions need of a platform."""
+    made = platform.app.functions
     return FunctionPorts(
-        leader=platform.leader, sweeper=platform.sweeper, runs_at_once=platform.app.capacity.runs_at_once
+        leader=platform.leader,
+        sweeper=platform.sweeper,
+        runs_at_once=platform.app.capacity.runs_at_once,
+        of_app=None if made is None else partial(_of_app, made, platform),
     )
+
+
+def _of_app(made: Callable[[Any, "Workflows"], Sequence[Any]], platform: Platform, client: object) -> Sequence[Any]:
+    return made(client, workflows(platform))

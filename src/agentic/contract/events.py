@@ -14,6 +14,8 @@ class EventName(StrEnum):
     RUN_REQUESTED = "agentic/run.requested.v1"
     RUN_DECIDED = "agentic/run.decided.v1"
     RUN_NUDGED = "agentic/run.nudged.v1"
+    PROVIDER_JOB_COMPLETED = "agentic/provider_job.completed.v1"
+    """A provider's job has ended, however; ``job_id`` names it."""
 
 
 class Event(Value):
@@ -24,7 +26,10 @@ class Event(Value):
     organization_id: UUID
     run_id: UUID
     lane: str = "interactive"
+    job_id: UUID | None = None
+    """Our id of a provider's job, never the provider's."""
 
     def data(self) -> dict[str, str]:
         """What travels: ids alone."""
-        return {"organization_id": str(self.organization_id), "run_id": str(self.run_id), "lane": self.lane}
+        ids = {"organization_id": str(self.organization_id), "run_id": str(self.run_id), "lane": self.lane}
+        return ids if self.job_id is None else {**ids, "job_id": str(self.job_id)}

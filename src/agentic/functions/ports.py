@@ -1,7 +1,8 @@
 """What the functions call. The runtime gives it; ``bootstrap`` joins them."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from agentic.runtime.agent.advance import Advanced
@@ -36,3 +37,5 @@ class FunctionPorts:
     sweeper: Sweeper
     runs_at_once: int = RUNS_AT_ONCE
     """Active runs of one organization in one lane."""
+    of_app: Callable[[object], Sequence[Any]] | None = None
+    """Makes the functions of the app's own, of the SDK's client."""

@@ -58,8 +58,9 @@ def function_client(
 
 
 def all_functions(client: inngest.Inngest, ports: FunctionPorts) -> list[Function]:
-    """Every durable function of the package, ready to serve."""
-    return [run_advance(client, ports), outbox_sweep(client, ports), runs_sweep(client, ports)]
+    """Every durable function of the package and of the app, ready to serve."""
+    own: list[Function] = [run_advance(client, ports), outbox_sweep(client, ports), runs_sweep(client, ports)]
+    return own if ports.of_app is None else [*own, *ports.of_app(client)]
 
 
 def mount(app: WebApp, client: inngest.Inngest, functions: Sequence[Function]) -> None:

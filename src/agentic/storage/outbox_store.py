@@ -25,6 +25,7 @@ class PostgresOutboxStore:
                 organization_id=row["organization_id"],
                 run_id=row["run_id"],
                 lane=row["data"].get("lane", "interactive"),
+                job_id=row["data"].get("job_id"),
             )
             for row in await self._db.all(self._sql["take"], params)
         ]

@@ -1,6 +1,7 @@
 """The sweeps: what a lost event or a dead worker left is found by reading rows (W1, J5)."""
 
 import logging
+from uuid import UUID
 
 from agentic.services.approvals.service import ApprovalService
 from agentic.services.artifacts.ports import BodiesUnavailable
@@ -8,6 +9,7 @@ from agentic.services.artifacts.service import Artifacts
 from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import Outbox
 from agentic.services.runs.ports import RunStore
+from agentic.services.runs.workflows import WorkflowStore
 
 _log = logging.getLogger(__name__)
 QUIET_S = 30.0
@@ -28,6 +30,7 @@ class Sweeps:
         journal: JournalService,
         outbox: Outbox,
         artifacts: Artifacts | None = None,
+        workflows: WorkflowStore | None = None,
         quiet_s: float = QUIET_S,
     ) -> None:
         self._runs = runs
@@ -35,6 +38,7 @@ class Sweeps:
         self._journal = journal
         self._outbox = outbox
         self._artifacts = artifacts
+        self._workflows = workflows
         self._quiet_s = quiet_s
 
     async def outbox(self) -> int:
@@ -50,9 +54,17 @@ class Sweeps:
         expired = await self._approvals.expire(limit=LIMIT)
         settled = await self._journal.sweep(grace_s=CLAIM_GRACE_S, limit=LIMIT)
         spent = await self._journal.sweep_holds(limit=LIMIT)
-        nudges = await self._runs.nudge_due(quiet_s=self._quiet_s, limit=LIMIT)
+        ended, nudges = await self._over_workflows()
+        nudges += await self._runs.nudge_due(quiet_s=self._quiet_s, limit=LIMIT)
         await self._outbox.flush(nudges)
-        return expired + settled + spent + len(nudges) + await self._outlived_artifacts()
+        return expired + settled + spent + ended + len(nudges) + await self._outlived_artifacts()
+
+    async def _over_workflows(self) -> tuple[int, list[UUID]]:
+        """End the runs of workflows that are over: nobody leads them but their functions, which may be gone (W4)."""
+        if self._workflows is None:
+            return 0, []
+        ended, nudges = await self._workflows.sweep(limit=LIMIT)
+        return ended, list(nudges)
 
     async def _outlived_artifacts(self) -> int:
         """Remove what runs left whose time is over. An object store that is away costs the other sweeps nothing."""

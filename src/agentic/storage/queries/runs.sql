@@ -57,7 +57,7 @@ with led as (
         started_at = coalesce(r.started_at, clock_timestamp()),
         due_at = null,
         attempts_without_progress = r.attempts_without_progress + 1
-    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and agent.run_is_due(r)
+    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.kind <> 'workflow' and agent.run_is_due(r)
     returning
         r.id, r.organization_id, r.user_id, r.lane, r.root_run_id, r.definition_name, r.definition, r.tools, r.ceilings,
         r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.provider_failures, r.active_ms, r.model_requests,
@@ -320,7 +320,7 @@ insert into agent.outbox (id, organization_id, run_id, name, data)
 select gen_random_uuid(), r.organization_id, r.id, %(event_name)s,
     jsonb_build_object('organization_id', r.organization_id, 'run_id', r.id, 'lane', r.lane)
 from agent.runs r
-where r.state in ('queued', 'running', 'parked') and agent.run_is_due(r)
+where r.state in ('queued', 'running', 'parked') and r.kind <> 'workflow' and agent.run_is_due(r)
   and not exists (
       select from agent.outbox o
       where o.run_id = r.id and o.created_at > clock_timestamp() - make_interval(secs => %(quiet_s)s)

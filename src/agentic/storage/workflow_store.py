@@ -1,0 +1,147 @@
+"""Runs of workflows in Postgres. The statements stand in ``queries/workflow.sql``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+from agentic.contract.canonical import digest
+from agentic.contract.events import EventName
+from agentic.contract.trust import Trust
+from agentic.services.runs.models import Lease, LedRun, RunEnd, Spending, Unpriced
+from agentic.services.runs.workflows import LedNode, NewContainer, NewNode, NodeView
+from agentic.services.tools.domains import belongs_to_organization
+from agentic.storage.database import Database
+from agentic.storage.encoding import jsonb, text
+from agentic.storage.queries import load_queries
+
+
+class PostgresWorkflowStore:
+    """Implements ``WorkflowStore``."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._sql = load_queries("workflow")
+
+    async def open(self, container: NewContainer, node: NewNode, *, lease_s: float) -> LedNode | NodeView:
+        segment_id = uuid4()
+        params = {
+            **_container(container),
+            **_node(container, node),
+            "lease_s": lease_s,
+            "segment_id": segment_id,
+        }
+        steps = ("open_container", "open_node", "take", "look")
+        *_, taken, seen = await self._db.atomic([(self._sql[step], params) for step in steps])
+        if taken is not None:
+            return LedNode(led=_led(taken, segment_id), out_of_calls=bool(taken["out_of_calls"]))
+        assert seen is not None  # the first statement made it, or found it
+        return _view(seen)
+
+    async def look(self, organization_id: UUID, container_id: UUID, node_id: UUID) -> NodeView | None:
+        params = {"organization_id": organization_id, "container_id": container_id, "node_id": node_id}
+        row = await self._db.one(self._sql["look"], params)
+        return None if row is None else _view(row)
+
+    async def end(self, organization_id: UUID, container_id: UUID, end: RunEnd) -> bool:
+        params = {
+            "organization_id": organization_id,
+            "container_id": container_id,
+            "state": end.state,
+            "answer": text(end.answer),
+            "partial_reason": text(end.partial_reason),
+            "error_code": end.error_code,
+        }
+        row = await self._db.one(self._sql["end"], params)
+        return row is not None and row["ended"] == 1
+
+    async def sweep(self, *, limit: int) -> tuple[int, Sequence[UUID]]:
+        row = await self._db.one(self._sql["sweep"], {"limit": limit, "event_name": str(EventName.RUN_DECIDED)})
+        assert row is not None
+        return row["ended"], row["nudges"]
+
+
+def _container(container: NewContainer) -> dict[str, Any]:
+    return {
+        "organization_id": container.organization_id,
+        "container_id": container.id,
+        "request_key": container.request_key,
+        "container_digest": digest([container.workflow, container.request_key]),
+        "user_id": container.user_id,
+        "lane": container.lane,
+        "workflow": container.workflow,
+        "definition": jsonb({"workflow": container.workflow, "tools": [spec.name for spec in container.contracts]}),
+        "tools": jsonb([dict(tool) for tool in container.tools]),
+        "ceilings": jsonb(container.ceilings.model_dump(mode="json")),
+        "trust": str(container.trust),
+        "deadline_s": container.deadline_s,
+        "contracts": jsonb(
+            [
+                {
+                    "contract_hash": spec.contract_hash,
+                    "organization_id": str(container.organization_id) if belongs_to_organization(spec.name) else None,
+                    "name": spec.name,
+                    "version": spec.version,
+                    "spec": spec.contract_text(),
+                }
+                for spec in container.contracts
+            ]
+        ),
+    }
+
+
+def _node(container: NewContainer, node: NewNode) -> dict[str, Any]:
+    return {
+        "node_id": node.id,
+        "node": node.name,
+        "node_key": f"{container.request_key}:{node.name}",
+        "node_digest": node.digest,
+    }
+
+
+def _led(row: Mapping[str, Any], segment_id: UUID) -> LedRun:
+    return LedRun(
+        lease=Lease(
+            organization_id=row["organization_id"], run_id=row["id"], fence=row["fence"], wake_seq=row["wake_seq"]
+        ),
+        user_id=row["user_id"],
+        root_run_id=row["root_run_id"],
+        lane=row["lane"],
+        definition_name=row["definition_name"],
+        definition={},
+        tools=row["tools"],
+        ceilings=row["ceilings"],
+        context_trust=Trust(row["context_trust"]),
+        breakers={},
+        attempts_without_progress=row["attempts_without_progress"],
+        provider_failures=0,
+        cancelled=row["cancelled"],
+        overdue=row["overdue"],
+        segment_id=segment_id,
+        leased_at=row["leased_at"],
+        tree=_spending(row, "tree", "max_cost"),
+        day=_spending(row, "day", "per_day"),
+        unpriced=None if row["unpriced"] is None else Unpriced(**row["unpriced"]),
+    )
+
+
+def _spending(row: Mapping[str, Any], whose: str, limit: str) -> Spending | None:
+    if row[limit] is None:
+        return None
+    return Spending(spent=row[f"{whose}_spent"], held=row[f"{whose}_held"], limit=row[limit])
+
+
+def _view(row: Mapping[str, Any]) -> NodeView:
+    return NodeView(
+        container_state=row["container_state"],
+        container_error=row["container_error"],
+        cancelled=row["cancelled"],
+        overdue=row["overdue"],
+        state=row["state"],
+        error_code=row["error_code"],
+        partial_reason=row["partial_reason"],
+        digest=row["request_digest"],
+        due=row["due"],
+        due_at=row["due_at"],
+        within_s=row["within_s"],
+        result=None if row["result"] is None else bytes(row["result"]),
+    )
