@@ -15,6 +15,8 @@ from agentic.functions.ports import FunctionPorts
 
 _log = logging.getLogger(__name__)
 FUNCTION_ID = "run.advance"
+FIRST = "event.data.lane == 'interactive' ? 120 : 0"
+"""A run that a person waits for goes before batch work that came up to so many seconds earlier."""
 
 
 def run_advance(client: inngest.Inngest, ports: FunctionPorts) -> inngest.Function[dict[str, str | None]]:
@@ -27,6 +29,7 @@ def run_advance(client: inngest.Inngest, ports: FunctionPorts) -> inngest.Functi
             inngest.TriggerEvent(event=EventName.RUN_DECIDED),
             inngest.TriggerEvent(event=EventName.RUN_NUDGED),
         ],
+        priority=inngest.Priority(run=FIRST),
         concurrency=[inngest.Concurrency(limit=ports.runs_at_once, key="event.data.organization_id + event.data.lane")],
         retries=4,
     )
