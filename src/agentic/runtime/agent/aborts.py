@@ -19,6 +19,26 @@ class SegmentAbort(BaseException):
         self.cause = cause
 
 
+class Leave:
+    """Whether nobody waits for the model's answer any more, and why. A call in flight is not its business: that settles."""
+
+    def __init__(self) -> None:
+        self.abort: SegmentAbort | None = None
+        self._asked = asyncio.Event()
+
+    def ask(self, kind: AbortKind, code: str) -> None:
+        """Leave the model alone; the first reason counts."""
+        if self.abort is None:
+            self.abort = SegmentAbort(kind, code)
+            self._asked.set()
+
+    async def wait(self) -> SegmentAbort:
+        """Wait until it is left; why."""
+        await self._asked.wait()
+        assert self.abort is not None
+        return self.abort
+
+
 class SegmentStop:
     """The stop of one segment; the first writer wins, later ones are ignored."""
 
@@ -26,6 +46,8 @@ class SegmentStop:
         self.abort: SegmentAbort | None = None
         self.cancelled = asyncio.Event()
         """Set when a person cancelled the run; what runs at that moment may look at it."""
+        self.leave = Leave()
+        """Asked when the run was cancelled or its lease is lost: an answer of the model is not waited for."""
 
     def record(self, kind: AbortKind, code: str, cause: BaseException | None = None) -> SegmentAbort:
         """Remember this stop unless one is recorded already, and return the one that counts."""

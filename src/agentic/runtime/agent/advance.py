@@ -211,7 +211,13 @@ class Advance:
                 if drained.questions:
                     return await self._park(segment, drained.questions)
             end = await self._loop.turn(
-                Turn(definition=segment.definition, tools=tools, messages=tuple(segment.log)), hooks
+                Turn(
+                    definition=segment.definition,
+                    tools=tools,
+                    messages=tuple(segment.log),
+                    leave=segment.stop.leave,
+                ),
+                hooks,
             )
             match end:
                 case TurnPaused():

@@ -1,7 +1,8 @@
 """Keeps the lease of a run while it is led, by a task tied to neither stream nor handler (ADR 0002).
 
 If the lease is lost, or cannot be renewed before it runs out, the segment is stopped at once: another worker may lead the run. A
-renewal also hears that a person cancelled the run; the segment ends at its next hook, and handlers are told.
+renewal also hears that a person cancelled the run: a model that is being asked is left, handlers are told and settle, and the segment
+ends.
 """
 
 import asyncio
@@ -49,7 +50,9 @@ async def _keep(
             wait_s = timings.renew_s
             if renewed is not None and renewed.cancelled:
                 stop.cancelled.set()
+                stop.leave.ask("cancelled", "cancelled")
         if not held:
             stop.record("lease_lost", "lease_lost")
+            stop.leave.ask("lease_lost", "lease_lost")
             segment.cancel()
             return

@@ -5,12 +5,13 @@ turn of the model and back into messages; it stores nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal, Protocol
 
 from agentic.contract.trust import Trust
+from agentic.runtime.agent.aborts import Leave
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.services.runs.models import CallFault, MessageRole, ProposedCall, RunMessage
 from agentic.services.tools.models import FrozenTool
@@ -85,6 +86,8 @@ class Turn:
     tools: Sequence[FrozenTool]
     messages: Sequence[RunMessage]
     """The whole log, in the order it was appended; the adapter renders results behind their calls."""
+    leave: Leave = field(default_factory=Leave)
+    """Asked when the model's answer is no longer waited for: a request under way is cut off, and the turn raises its stop."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,7 +16,7 @@ from agno.models.response import ModelResponse
 from agno.tools.function import Function, FunctionCall
 
 from agentic.contract.trust import Trust
-from agentic.runtime.agent.aborts import SegmentStop
+from agentic.runtime.agent.aborts import Leave, SegmentStop
 from agentic.runtime.agent.agno import call_ids, call_shape, messages
 from agentic.runtime.agent.agno.adapter import paused_function
 from agentic.runtime.agent.agno.answer_only import answer_only
@@ -41,6 +41,9 @@ class TurnState:
     tools: Sequence[FrozenTool]
     trust: dict[str, Trust]
     """Label of every message of the log, by message id."""
+    leave: Leave
+    asking: bool = False
+    """Whether a request is under way: its answer may be left at any moment, since nothing of it is stored yet."""
     failure: Exception | None = None
     """What the last attempt failed with; agno keeps only its text."""
     reason: str | None = None
@@ -161,6 +164,9 @@ class GovernedModel(Model):
         self.turn.stop.check()
         new = self.turn.take_new(request["messages"])
         must_answer = await guarded(self.turn.stop, "checkpoint_failed", self.turn.hooks.before_request(new))
+        left = self.turn.leave.abort
+        if left is not None:
+            raise self.turn.stop.record(left.kind, left.code)
         request = {**request, "messages": [sendable(message) for message in request["messages"]]}
         return answer_only(self, request) if must_answer else request
 
@@ -168,6 +174,7 @@ class GovernedModel(Model):
         self.turn.failure = self.turn.reason = self.turn.said_error = None
         self.turn.attempt = Attempt(self)
         self.turn.items = ResponseItems()
+        self.turn.asking = True
         return self.turn.attempt
 
     def _failed(self, attempt: Attempt, error: BaseException) -> None:
@@ -176,6 +183,7 @@ class GovernedModel(Model):
         self._report(attempt, error)
 
     def _report(self, attempt: Attempt, error: BaseException | None = None) -> None:
+        self.turn.asking = False
         try:
             self.turn.hooks.attempted(attempt.end(error))
         except Exception as exc:

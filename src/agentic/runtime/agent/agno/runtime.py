@@ -113,12 +113,15 @@ class AgnoLoop:
             reads=reads,
             tools=turn.tools,
             trust={stored.id: stored.trust for stored in turn.messages},
+            leave=turn.leave,
         )
         shown = functions(turn.tools, reads.run)
         copy = governed(pooled.model, state, pooled.clients)
         agent = _agent(copy, turn, shown)
         try:
-            ended = await exhaust(self._run(agent, history), stop, self._wind_down_s)
+            ended = await exhaust(
+                self._run(agent, history), stop, self._wind_down_s, leave=turn.leave, asking=lambda: state.asking
+            )
         finally:
             pooled.keep(copy)
         stop.check()
