@@ -6,11 +6,12 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
 from agentic.contract.clock import Clock
 from agentic.contract.json_types import JsonValue
+from agentic.contract.plain import plain
 from agentic.contract.principal import Principal
 from agentic.contract.trust import Trust
 from agentic.services.tools.artifacts import Saved
@@ -31,6 +32,18 @@ class ReportedUsage:
     cost: Decimal | None = None
     """Money, when the vendor reported it."""
     provider: str | None = None
+    estimated: bool = False
+    """Worked out by the handler, because the vendor did not say what it charged."""
+
+
+_MAX_NAME_CHARS = 200
+
+
+def _number(value: Decimal | int) -> Decimal:
+    try:
+        return Decimal(value)
+    except (InvalidOperation, TypeError, ValueError):
+        return Decimal("NaN")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -85,9 +98,24 @@ class CallContext:
     def report_usage(
         self, quantity: Decimal | int, unit: str, *, cost: Decimal | None = None, provider: str | None = None
     ) -> None:
-        """Say what this call cost; billed once with the call's answer, however often it was attempted (M1)."""
-        money = None if cost is None else Decimal(cost)
-        self.usage.append(ReportedUsage(quantity=Decimal(quantity), unit=str(unit), cost=money, provider=provider))
+        """Say what this call cost; billed once with the call's answer, however often it was attempted (M1).
+
+        Never raises: the vendor has answered. What is no number is kept as one that cannot be counted, and the meter says so.
+
+        Args:
+            quantity: how many units; exact, so no float.
+            unit: what is counted, at most 200 characters.
+            cost: US dollars, when the vendor named the money; ``None`` leaves it to the prices.
+            provider: whose service it is, at most 200 characters; ``None`` is the tool's domain.
+        """
+        self.usage.append(
+            ReportedUsage(
+                quantity=_number(quantity),
+                unit=str(unit)[:_MAX_NAME_CHARS],
+                cost=None if cost is None else _number(cost),
+                provider=None if provider is None else str(provider)[:_MAX_NAME_CHARS],
+            )
+        )
 
     def lower_trust(self, trust: Trust) -> None:
         """Say that this answer holds text of less trust than the tool declares, such as a page somebody outside wrote.
@@ -125,7 +153,5 @@ class CallContext:
             what: the state that was looked at, such as a page's address and text; never the call's arguments, and nothing that
                 differs at every look by itself, such as a time.
         """
-        text = json.dumps(
-            what, sort_keys=True
-        )  # ASCII: a lone surrogate or U+0000 in a page has a digest like everything else
+        text = json.dumps(plain(what), sort_keys=True)  # plain: whatever a page or a row holds has a digest
         self.evidence = hashlib.sha256(text.encode()).hexdigest()[:32]
