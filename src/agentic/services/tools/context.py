@@ -96,7 +96,13 @@ class CallContext:
         return max(0.0, self.deadline - self.clock.monotonic())
 
     def report_usage(
-        self, quantity: Decimal | int, unit: str, *, cost: Decimal | None = None, provider: str | None = None
+        self,
+        quantity: Decimal | int,
+        unit: str,
+        *,
+        cost: Decimal | None = None,
+        provider: str | None = None,
+        estimated: bool = False,
     ) -> None:
         """Say what this call cost; billed once with the call's answer, however often it was attempted (M1).
 
@@ -107,6 +113,7 @@ class CallContext:
             unit: what is counted, at most 200 characters.
             cost: US dollars, when the vendor named the money; ``None`` leaves it to the prices.
             provider: whose service it is, at most 200 characters; ``None`` is the tool's domain.
+            estimated: the vendor did not say; the handler worked it out.
         """
         self.usage.append(
             ReportedUsage(
@@ -114,6 +121,7 @@ class CallContext:
                 unit=str(unit)[:_MAX_NAME_CHARS],
                 cost=None if cost is None else _number(cost),
                 provider=None if provider is None else str(provider)[:_MAX_NAME_CHARS],
+                estimated=estimated,
             )
         )
 

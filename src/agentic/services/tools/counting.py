@@ -124,4 +124,5 @@ def _reported(
         span_id=line.span_id,
         ok=error is None,
         error=error,
+        estimated=item.estimated,
     )

@@ -113,7 +113,7 @@ class UsageRecord:
     ok: bool = True
     error: str | None = None
     estimated: bool = False
-    """Counted at the tool's bound, because nobody told what it cost (ADR 0029)."""
+    """Nobody told what it cost: the handler worked it out, or it is counted at the tool's bound (ADR 0029)."""
 
 
 @dataclass(kw_only=True, slots=True)

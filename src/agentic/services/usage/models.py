@@ -27,7 +27,7 @@ class UsageLine(Value):
     price_row: str | None
     """The price it was counted by, several joined by commas; ``None`` when the provider named the money."""
     estimated: bool
-    """Counted at the declared bound, because nobody reported what it cost."""
+    """Nobody said what it cost: the tool worked it out, or it is counted at the declared bound."""
     input_tokens: int | None
     output_tokens: int | None
     cached_tokens: int | None
