@@ -28,8 +28,14 @@ def tree_view(tree: RunTree) -> JsonObject:
         "uncertain": _rows(tree.uncertain),
         "waits": _rows(tree.waits),
         "artifacts": _rows(tree.artifacts),
+        "family": _rows(tree.family),
         "cost": {name: int(value) if name in _COUNTS else plain(value) for name, value in tree.cost.items()},
     }
+
+
+def run_view(row: Mapping[str, Any]) -> JsonObject:
+    """A run's own row."""
+    return _row(row)
 
 
 def run_list_view(rows: Iterable[Mapping[str, Any]]) -> JsonArray:

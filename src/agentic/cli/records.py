@@ -35,7 +35,7 @@ from agentic.storage.usage_store import PostgresUsageStore
 
 T = TypeVar("T")
 Flush = Callable[[Sequence[UUID]], Awaitable[None]]
-_SERVER_VARIABLES = ("INNGEST_DEV", "INNGEST_BASE_URL", "INNGEST_EVENT_API_BASE_URL", "INNGEST_EVENT_KEY")
+SERVER_VARIABLES = ("INNGEST_DEV", "INNGEST_BASE_URL", "INNGEST_EVENT_API_BASE_URL", "INNGEST_EVENT_KEY")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +90,7 @@ def acting(folder: Path | None, person: UUID | None) -> UUID:
 
 
 async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitable[T]], again: str) -> T:
-    await _check_schema(url, again)
+    await check_schema(url, again)
     async with open_pool(url, max_size=2) as pool:
         database = Database(pool)
         flush = _flush(database)
@@ -110,7 +110,12 @@ async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitab
         )
 
 
-async def _check_schema(url: str, again: str) -> None:
+async def check_schema(url: str, again: str) -> None:
+    """Refuse a database whose schema is not this build's.
+
+    Raises:
+        ProgramFault: the message names the command that helps.
+    """
     states = [migration.state for migration in await status(url)]
     pending = states.count(MigrationState.PENDING)
     if pending == len(states):
@@ -126,7 +131,7 @@ async def _check_schema(url: str, again: str) -> None:
 
 
 def _flush(database: Database) -> Flush:
-    if not any(os.environ.get(name) for name in _SERVER_VARIABLES):
+    if not any(os.environ.get(name) for name in SERVER_VARIABLES):
         return _leave_to_sweep
     from agentic.functions.bus import InngestBus
     from agentic.functions.serve import function_client

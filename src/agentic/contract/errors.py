@@ -11,6 +11,7 @@ AgenticError
 │   └── ApprovalRequired
 ├── RunEnded            the run reached a terminal state under a stable code
 ├── Conflict            the same key with another content, or a second, opposite decision
+│   └── ParentRefuses       a run that is over, being cancelled or too deep starts no other
 ├── NotFound            no such row in this organization (a foreign id looks the same, T1)
 ├── NotPermitted        the person lacks the role
 └── ProgramFault        fix the program, the declaration or the deployment
@@ -18,7 +19,8 @@ AgenticError
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+from uuid import UUID
 
 if TYPE_CHECKING:
     from agentic.contract.approvals import ApprovalRequest
@@ -82,6 +84,22 @@ class RunEnded(AgenticError):
 
 class Conflict(AgenticError):
     """The same key was used for something else, or a decision was already made the other way."""
+
+
+class ParentRefuses(Conflict):
+    """The parent starts no run any more; ``code`` says why, and nothing of the child exists."""
+
+    def __init__(
+        self, *, run_id: UUID | None, code: Literal["parent_cancelled", "parent_over", "too_deep"]
+    ) -> None:
+        why = {
+            "parent_cancelled": "is being cancelled",
+            "parent_over": "is over",
+            "too_deep": "has as many runs above it as a run may have",
+        }
+        super().__init__(f"run {run_id} {why[code]}, so it starts no other run")
+        self.run_id = run_id
+        self.code = code
 
 
 class NotFound(AgenticError):

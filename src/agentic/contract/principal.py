@@ -52,3 +52,12 @@ class RunCeilings(Value):
     """Leased seconds, not waiting ones (ADR 0023)."""
     max_cost: Decimal | None = Field(default=None, ge=0)
     """Money over the run's tree, in the meter's currency."""
+
+    def lowered_by(self, asked: "RunCeilings") -> "RunCeilings":
+        """These, each lowered to what ``asked`` names explicitly; nothing rises, and what it leaves out stays as it is."""
+        lower = {name: _lower(getattr(self, name), getattr(asked, name)) for name in asked.model_fields_set}
+        return self.model_copy(update=lower)
+
+
+def _lower(one: Decimal | int | None, other: Decimal | int | None) -> Decimal | int | None:
+    return min((bound for bound in (one, other) if bound is not None), default=None)

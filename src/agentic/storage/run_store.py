@@ -3,26 +3,32 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, LiteralString
+from typing import Any, Literal, LiteralString
 from uuid import UUID, uuid4
 
 from agentic.contract.approvals import ApprovalRequest
-from agentic.contract.errors import Conflict, NotFound, RunEnded
+from agentic.contract.errors import Conflict, NotFound, ParentRefuses, RunEnded
 from agentic.contract.events import EventName
 from agentic.contract.trust import Trust
 from agentic.services.runs.models import (
     Append,
     Counters,
+    EarlierRun,
     Lease,
     LedRun,
     Moved,
     NewRun,
+    Parent,
+    Place,
     Proposal,
     ProposedCall,
     Renewed,
     RunEnd,
     RunMessage,
+    RunPage,
+    RunQuery,
     RunTree,
+    SessionSoFar,
     Spending,
     Started,
     Unpriced,
@@ -33,9 +39,11 @@ from agentic.services.tools.models import ToolSpec
 from agentic.storage.artifact_columns import artifact_columns
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb, record, text
+from agentic.storage.event_store import event_column
 from agentic.storage.queries import load_queries
 
 _TREE_APPROVALS = 1000
+_FAMILY = 1000
 
 
 class PostgresRunStore:
@@ -50,16 +58,59 @@ class PostgresRunStore:
 
     async def start(self, run: NewRun) -> Started:
         event = uuid4()
-        row = await self._db.one(self._sql["start"], _start_params(run, event))
+        params = _start_params(run, event)
+        steps = ("start",) if run.parent_run_id is None else ("lock_family", "start")
+        row = (await self._db.atomic([(self._sql[step], params) for step in steps]))[-1]
         if row is not None:
             return Started(run_id=row["id"], created=True, nudge=event)
-        key = {"organization_id": run.organization_id, "request_key": run.request_key}
+        earlier = await self.find(run.organization_id, run.request_key, request_digest=run.request_digest)
+        if earlier is None:
+            raise ParentRefuses(run_id=run.parent_run_id, code=await self._why_no_child(run))
+        return Started(run_id=earlier, created=False, nudge=None)
+
+    async def _why_no_child(self, run: NewRun) -> Literal["parent_cancelled", "parent_over"]:
+        assert run.parent_run_id is not None  # a start without a parent inserts, or finds its key
+        parent = await self.parent(run.organization_id, run.parent_run_id)
+        return "parent_cancelled" if parent.cancelled else "parent_over"
+
+    async def find(self, organization_id: UUID, request_key: str, *, request_digest: str) -> UUID | None:
+        key = {"organization_id": organization_id, "request_key": request_key}
         earlier = await self._db.one(self._sql["find_by_request"], key)
-        if earlier is None or earlier["request_digest"] != run.request_digest:
+        if earlier is None:
+            return None
+        if earlier["request_digest"] != request_digest:
             raise Conflict(
-                f"the request key {run.request_key!r} was used for another input; use a new key for a new request"
+                f"the request key {request_key!r} was used for another input; use a new key for a new request"
             )
-        return Started(run_id=earlier["id"], created=False, nudge=None)
+        return UUID(str(earlier["id"]))
+
+    async def parent(self, organization_id: UUID, run_id: UUID) -> Parent:
+        row = await self._db.one(self._sql["parent"], {"organization_id": organization_id, "run_id": run_id})
+        if row is None:
+            raise _no_run(run_id)
+        return Parent(
+            run_id=row["id"],
+            user_id=row["user_id"],
+            depth=row["depth"],
+            tools=frozenset(row["tools"]),
+            state=row["state"],
+            cancelled=row["cancelled"],
+            overdue=row["overdue"],
+            context_trust=Trust(row["context_trust"]),
+        )
+
+    async def session(
+        self, organization_id: UUID, session_id: str, *, user_id: UUID | None, limit: int
+    ) -> SessionSoFar:
+        params = {"organization_id": organization_id, "session_id": session_id, "user_id": user_id, "limit": limit}
+        newest = await self._db.all(self._sql["session"], params)
+        facts = await self._db.one(self._sql["session_facts"], params)
+        return SessionSoFar(
+            newest=[_earlier(row) for row in newest],
+            # a run that ended between the two statements is in neither number of the note
+            answered=max(len(newest), facts["answered"] if facts is not None else 0),
+            uncertain=facts["uncertain"] if facts is not None else (),
+        )
 
     async def take(self, organization_id: UUID, run_id: UUID, *, lease_s: float) -> LedRun | None:
         segment_id = uuid4()
@@ -152,11 +203,18 @@ class PostgresRunStore:
             return Moved() if row is not None and row["moved"] else None
         return _unpriced(row)
 
-    async def cancel(self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None) -> UUID | None:
-        event = uuid4()
-        params = {"organization_id": organization_id, "run_id": run_id, "user_id": user_id, **_event(event)}
-        row = await self._db.one(self._sql["cancel"], params)
-        return event if row is not None and row["asked"] else None
+    async def cancel(
+        self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None, reason: str | None = None
+    ) -> Sequence[UUID]:
+        params = {
+            "organization_id": organization_id,
+            "run_id": run_id,
+            "user_id": user_id,
+            "reason": text(reason),
+            "event_name": str(EventName.RUN_NUDGED),
+        }
+        asked = await self._db.atomic([(self._sql["cancel"], params), (self._sql["cancel_family"], params)])
+        return [nudge for row in asked if row is not None for nudge in row["nudges"]]
 
     async def nudge_due(self, *, quiet_s: float, limit: int) -> list[UUID]:
         params = {"quiet_s": quiet_s, "limit": limit, "event_name": str(EventName.RUN_NUDGED)}
@@ -168,9 +226,7 @@ class PostgresRunStore:
 
     async def tree(self, organization_id: UUID, run_id: UUID) -> RunTree:
         key = {"organization_id": organization_id, "run_id": run_id}
-        run = await self._db.one(self._sql["show"], key)
-        if run is None:
-            raise NotFound(f"there is no run {run_id} in this organization; 'agentic runs list' shows those there are")
+        run = await self.row(organization_id, run_id)
         listed = {**key, "status": None, "limit": _TREE_APPROVALS}
         return RunTree(
             run=run,
@@ -182,10 +238,31 @@ class PostgresRunStore:
             cost=await self._db.one(self._sql["cost"], key) or {},
             waits=await self._db.all(self._audit["waits"], key),
             artifacts=await self._db.all(self._audit["artifacts"], key),
+            family=await self._db.all(self._sql["family"], {**key, "limit": _FAMILY}),
         )
 
-    async def recent(self, organization_id: UUID, *, limit: int) -> list[Mapping[str, Any]]:
-        return list(await self._db.all(self._sql["list"], {"organization_id": organization_id, "limit": limit}))
+    async def row(self, organization_id: UUID, run_id: UUID) -> Mapping[str, Any]:
+        row = await self._db.one(self._sql["show"], {"organization_id": organization_id, "run_id": run_id})
+        if row is None:
+            raise _no_run(run_id)
+        return row
+
+    async def page(self, organization_id: UUID, query: RunQuery, *, limit: int, behind: Place | None = None) -> RunPage:
+        params = {
+            **record(query),
+            "organization_id": organization_id,
+            "states": None if query.states is None else [*query.states],
+            "behind_at": None if behind is None else behind.created_at,
+            "behind_id": None if behind is None else behind.run_id,
+            "limit": limit + 1,
+        }
+        rows = await self._db.all(self._sql["list"], params)
+        shown = rows[:limit]
+        more = len(rows) > limit
+        return RunPage(
+            rows=shown,
+            behind=Place(created_at=shown[-1]["created_at"], run_id=shown[-1]["id"]) if more else None,
+        )
 
     async def _move(
         self,
@@ -217,6 +294,20 @@ class PostgresRunStore:
         return await self._db.atomic([(self._sql["append"], _append_params(lease, append)), *between, last])
 
 
+def _no_run(run_id: UUID) -> NotFound:
+    return NotFound(f"there is no run {run_id} in this organization; 'agentic runs list' shows those there are")
+
+
+def _earlier(row: Mapping[str, Any]) -> EarlierRun:
+    return EarlierRun(
+        run_id=row["id"],
+        words=RunMessage(id=row["message_id"], role="user", body=row["body"], trust=Trust(row["trust"])),
+        format=row["format"],
+        answer=row["answer"],
+        answer_trust=Trust(row["answer_trust"]),
+    )
+
+
 def _fence(lease: Lease) -> dict[str, Any]:
     return {
         "organization_id": lease.organization_id,
@@ -231,6 +322,7 @@ def _event(event: UUID) -> dict[str, Any]:
 
 
 def _start_params(run: NewRun, event: UUID) -> dict[str, Any]:
+    log = [*run.history, run.message]
     return {
         "id": run.id,
         "organization_id": run.organization_id,
@@ -242,8 +334,10 @@ def _start_params(run: NewRun, event: UUID) -> dict[str, Any]:
         "definition": jsonb(dict(run.definition)),
         "tools": jsonb([dict(tool) for tool in run.tools]),
         "ceilings": jsonb(run.ceilings.model_dump(mode="json")),
-        "trust": str(run.message.trust),
+        "trust": str(min((message.trust for message in log), key=lambda trust: trust.rank)),
         "deadline_s": run.deadline_s,
+        "session_id": run.session_id,
+        "parent_run_id": run.parent_run_id,
         "contracts": jsonb(
             [
                 {
@@ -256,11 +350,19 @@ def _start_params(run: NewRun, event: UUID) -> dict[str, Any]:
                 for spec in run.contracts
             ]
         ),
-        "message_id": run.message.id,
-        "message_body": run.message.body,
+        **_message_columns(log),
         "format": run.format,
         "event_id": event,
         "event_name": str(EventName.RUN_REQUESTED),
+    }
+
+
+def _message_columns(messages: Sequence[RunMessage]) -> dict[str, Any]:
+    return {
+        "message_ids": [text(message.id) for message in messages],
+        "message_roles": [message.role for message in messages],
+        "message_bodies": [message.body for message in messages],
+        "message_trusts": [str(message.trust) for message in messages],
     }
 
 
@@ -273,16 +375,14 @@ def _append_params(lease: Lease, append: Append) -> dict[str, Any]:
         "trust": str(lowest),
         "model_requests": trail.model_requests,
         "tool_calls": trail.tool_calls,
-        "message_ids": [text(message.id) for message in append.messages],
-        "message_roles": [message.role for message in append.messages],
-        "message_bodies": [message.body for message in append.messages],
-        "message_trusts": [str(message.trust) for message in append.messages],
+        **_message_columns(append.messages),
         "proposals": jsonb([{"id": item.id, "turn": item.turn, **record(item.call)} for item in append.proposals]),
         "answered": list(append.answered),
         "breakers": None if append.breakers is None else jsonb(dict(append.breakers)),
         "decisions": jsonb([record(item) for item in trail.decisions]),
         "spans": jsonb([record(item) for item in trail.spans]),
         "usage": jsonb([record(item) for item in trail.usage]),
+        "events": event_column(lease, append),
         **artifact_columns(trail.artifacts),
     }
 

@@ -98,8 +98,8 @@ class Stage:
 
     async def still_open(self) -> list[UUID]:
         """This folder's runs that are not over, oldest first."""
-        recent = await self.platform.run_store.recent(self._organization_id, limit=_RECENT)
-        return [run["id"] for run in reversed(recent) if run["finished_at"] is None]
+        recent = await self.platform.runs.page(self._organization_id, limit=_RECENT)
+        return [run["id"] for run in reversed(recent.rows) if run["finished_at"] is None]
 
     async def emails(self, run_id: UUID) -> list[dict[str, Any]]:
         """The emails of a run, as the provider's API lists them."""

@@ -73,6 +73,10 @@ class TurnHooks(Protocol):
         """Run one inline read through the invoker."""
         ...
 
+    def said(self, text: str) -> None:
+        """Take the next visible words of the answer under way, never its reasoning or a call. Returns at once and raises nothing."""
+        ...
+
     def attempted(self, attempt: ModelAttempt) -> None:
         """Record one provider attempt, failed ones included (M1)."""
         ...
@@ -145,6 +149,10 @@ class AgentLoop(Protocol):
 
     def user_message(self, text: str) -> RunMessage:
         """The message that starts a run."""
+        ...
+
+    def quoted(self, role: Literal["user", "assistant"], text: str, trust: Trust) -> RunMessage:
+        """A new message of these words: what an earlier run said, or a note of the platform, under its own label."""
         ...
 
     def tool_message(self, call: ProposedCall, answer: Answer) -> RunMessage:

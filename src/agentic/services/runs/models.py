@@ -14,6 +14,9 @@ from agentic.services.tools.records import Trail
 
 MessageRole = Literal["user", "assistant", "tool"]
 CallFault = Literal["cut_off", "unknown_tool"]
+MAX_DEPTH = 5
+"""How many generations of children a run may have below it."""
+RunState = Literal["queued", "running", "parked", "succeeded", "failed", "cancelled"]
 _EXACT = Context(prec=400, traps=[Inexact])
 """Python's own context rounds at 28 digits."""
 
@@ -74,8 +77,54 @@ class NewRun:
     contracts: Sequence[ToolSpec]
     ceilings: RunCeilings
     message: RunMessage
+    """The user's words."""
+    history: Sequence[RunMessage] = ()
+    """What goes before them in the log: earlier runs of the session."""
     format: str
     deadline_s: float
+    session_id: str | None = None
+    parent_run_id: UUID | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parent:
+    """A run that another one is started by."""
+
+    run_id: UUID
+    user_id: UUID | None
+    depth: int
+    tools: frozenset[str]
+    """What it was shown and still has a grant of."""
+    state: RunState
+    cancelled: bool
+    overdue: bool
+    context_trust: Trust
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EarlierRun:
+    """One exchange of a session that has ended with an answer."""
+
+    run_id: UUID
+    words: RunMessage
+    """The user's words as the run stored them."""
+    format: str
+    """Of ``words``."""
+    answer: str
+    answer_trust: Trust
+    """The lowest label the run's context has held."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SessionSoFar:
+    """What a session's ended runs left."""
+
+    newest: Sequence[EarlierRun]
+    """The newest first, at most as many as were asked for."""
+    answered: int
+    """How many there are."""
+    uncertain: Sequence[str]
+    """Tools with calls of which nobody knows whether they happened."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,6 +223,8 @@ class Append:
     """Proposals whose answers are among the messages."""
     breakers: Mapping[str, Any] | None = None
     """The counts of the run's breakers; ``None`` when they have not changed."""
+    words: Sequence[Mapping[str, Any]] = ()
+    """The last of what the model said and nobody was told yet, as data of events ``text``."""
     trail: Trail = field(default_factory=Trail)
 
 
@@ -212,6 +263,39 @@ class Moved:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RunQuery:
+    """Which runs a listing shows; what is ``None`` holds for all."""
+
+    states: Sequence[RunState] | None = None
+    agent: str | None = None
+    """Name of the definition."""
+    session_id: str | None = None
+    lane: str | None = None
+    root_run_id: UUID | None = None
+    """Of this run's tree, itself included."""
+    created_after: datetime | None = None
+    """At this time or later."""
+    created_before: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A run's place in a listing, which is ordered by when runs were made."""
+
+    created_at: datetime
+    run_id: UUID
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunPage:
+    """Some runs of a listing, the newest first."""
+
+    rows: Sequence[Mapping[str, Any]]
+    behind: Place | None
+    """Where the next page begins; ``None`` when there is none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunTree:
     """Everything a run can say about itself, for people and for the API."""
 
@@ -226,3 +310,5 @@ class RunTree:
     """What a parked run waits for, in the order of its calls."""
     artifacts: Sequence[Mapping[str, Any]] = ()
     """What was too large to show, without its bytes."""
+    family: Sequence[Mapping[str, Any]] = ()
+    """Every run of the tree this one belongs to, the root first."""

@@ -13,11 +13,16 @@ from agentic.services.runs.models import (
     LedRun,
     Moved,
     NewRun,
+    Parent,
+    Place,
     Proposal,
     Renewed,
     RunEnd,
     RunMessage,
+    RunPage,
+    RunQuery,
     RunTree,
+    SessionSoFar,
     Started,
     Unpriced,
 )
@@ -32,7 +37,30 @@ class RunStore(Protocol):
 
         Raises:
             Conflict: the key was used before with another input.
+            ParentRefuses: the parent is over or being cancelled; nothing of the child exists.
         """
+        ...
+
+    async def find(self, organization_id: UUID, request_key: str, *, request_digest: str) -> UUID | None:
+        """The run an earlier start with this key made.
+
+        Raises:
+            Conflict: the key was used with another input.
+        """
+        ...
+
+    async def parent(self, organization_id: UUID, run_id: UUID) -> Parent:
+        """A run as one that may start others.
+
+        Raises:
+            NotFound: no such run in this organization.
+        """
+        ...
+
+    async def session(
+        self, organization_id: UUID, session_id: str, *, user_id: UUID | None, limit: int
+    ) -> SessionSoFar:
+        """What the ended runs of a person's session said, at most ``limit`` of them; nothing of a run that is still open."""
         ...
 
     async def take(self, organization_id: UUID, run_id: UUID, *, lease_s: float) -> LedRun | None:
@@ -98,8 +126,14 @@ class RunStore(Protocol):
         """
         ...
 
-    async def cancel(self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None) -> UUID | None:
-        """Ask the run to stop; the nudge's id, or ``None`` when it is over or being cancelled already."""
+    async def cancel(
+        self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None, reason: str | None = None
+    ) -> Sequence[UUID]:
+        """Ask the run and the open runs below it to stop.
+
+        Returns:
+            The nudges' ids; none when all of them are over or being cancelled already.
+        """
         ...
 
     async def nudge_due(self, *, quiet_s: float, limit: int) -> list[UUID]:
@@ -118,6 +152,14 @@ class RunStore(Protocol):
         """
         ...
 
-    async def recent(self, organization_id: UUID, *, limit: int) -> list[Mapping[str, Any]]:
-        """The newest runs."""
+    async def row(self, organization_id: UUID, run_id: UUID) -> Mapping[str, Any]:
+        """A run's own row.
+
+        Raises:
+            NotFound: no such run in this organization.
+        """
+        ...
+
+    async def page(self, organization_id: UUID, query: RunQuery, *, limit: int, behind: Place | None = None) -> RunPage:
+        """Runs, the newest first, from behind a place."""
         ...

@@ -1,17 +1,34 @@
 -- The life of a run: started once, led under a lease, written only by whoever holds the fence, woken by anybody.
 
+-- name: lock_family
+-- First part of starting a child: its ancestors, from the root down, in which order every cancel takes them too. Whoever cancels one of
+-- them comes before, and the next statement sees it, or after, and sees the child.
+with recursive family as (
+    select id, parent_run_id from agent.runs where id = %(parent_run_id)s and organization_id = %(organization_id)s
+    union all
+    select p.id, p.parent_run_id from family f join agent.runs p on p.id = f.parent_run_id and p.organization_id = %(organization_id)s
+)
+select r.id from agent.runs r where r.id in (select id from family) order by r.depth for share of r
+
 -- name: start
--- Starts a run once per request key: contracts, grants of its inline definition, first message and the nudge are one commit.
-with run as (
+-- Starts a run once per request key: contracts, grants of its inline definition, first messages and the nudge are one commit. A child is
+-- of its parent's tree, believes no more than the parent and does not outlive it; no row: the key is taken, or the parent takes no child.
+with parent as (
+    select p.id, p.root_run_id, p.depth, p.context_trust, p.deadline_at from agent.runs p
+    where p.id = %(parent_run_id)s and p.organization_id = %(organization_id)s and p.state in ('queued', 'running', 'parked')
+      and p.cancel_requested_at is null and p.deadline_at > clock_timestamp()
+), run as (
     insert into agent.runs (
-        id, organization_id, request_key, request_digest, kind, user_id, lane, root_run_id, parent_run_id, depth,
+        id, organization_id, request_key, request_digest, kind, user_id, lane, root_run_id, parent_run_id, depth, session_id,
         definition_name, definition, tools, ceilings, context_trust, deadline_at
     )
-    values (
-        %(id)s, %(organization_id)s, %(request_key)s, %(request_digest)s, 'agent', %(user_id)s, %(lane)s, %(id)s, null, 0,
-        %(definition_name)s, %(definition)s, %(tools)s, %(ceilings)s, %(trust)s::agent.trust,
-        clock_timestamp() + make_interval(secs => %(deadline_s)s)
-    )
+    select
+        %(id)s, %(organization_id)s, %(request_key)s, %(request_digest)s, 'agent', %(user_id)s, %(lane)s,
+        coalesce(parent.root_run_id, %(id)s), parent.id, coalesce(parent.depth + 1, 0), %(session_id)s,
+        %(definition_name)s, %(definition)s, %(tools)s, %(ceilings)s, least(%(trust)s::agent.trust, parent.context_trust),
+        least(clock_timestamp() + make_interval(secs => %(deadline_s)s), parent.deadline_at)
+    from (select) one left join parent on true
+    where %(parent_run_id)s::uuid is null or parent.id is not null
     on conflict (organization_id, request_key) do nothing
     returning id, organization_id, lane
 ), contracts as (
@@ -25,9 +42,12 @@ with run as (
     select run.organization_id, %(definition_name)s, c.name, %(user_id)s
     from run cross join jsonb_to_recordset(%(contracts)s::jsonb) as c(name text)
     on conflict (organization_id, definition, tool) do nothing
-), message as (
+), messages as (
     insert into agent.run_messages (run_id, seq, organization_id, message_id, role, format, body, trust, fence)
-    select id, 1, organization_id, %(message_id)s, 'user', %(format)s, %(message_body)s, %(trust)s::agent.trust, 0 from run
+    select run.id, m.n, run.organization_id, m.id, m.role, %(format)s, m.body, m.trust, 0
+    from run
+    cross join unnest(%(message_ids)s::text[], %(message_roles)s::text[], %(message_bodies)s::bytea[], %(message_trusts)s::agent.trust[])
+        with ordinality as m(id, role, body, trust, n)
 ), nudge as (
     insert into agent.outbox (id, organization_id, run_id, name, data)
     select %(event_id)s, organization_id, id, %(event_name)s,
@@ -35,6 +55,53 @@ with run as (
     from run
 )
 select id from run
+
+-- name: parent
+-- What a child may have of its parent: the tools it was shown whose grants are live.
+select p.id, p.state, p.user_id, p.depth, p.cancel_requested_at is not null as cancelled, p.deadline_at <= clock_timestamp() as overdue,
+    p.context_trust::text as context_trust,
+    array(
+        select t.name from jsonb_to_recordset(p.tools) as t(name text)
+        join agent.grants g on g.organization_id = p.organization_id and g.definition = p.definition_name and g.tool = t.name
+        where g.state = 'active'
+    ) as tools
+from agent.runs p
+where p.id = %(run_id)s and p.organization_id = %(organization_id)s
+
+-- name: session
+-- What the runs of a person's session said that have ended with an answer, the newest first. The words of a run are the last message
+-- its start wrote; those before it came from still earlier runs.
+select r.id, r.answer, r.context_trust::text as answer_trust, m.message_id, m.format, m.body, m.trust::text as trust
+from agent.runs r
+cross join lateral (
+    select x.message_id, x.format, x.body, x.trust from agent.run_messages x
+    where x.run_id = r.id and x.fence = 0 and x.role = 'user'
+    order by x.seq desc
+    limit 1
+) m
+where r.organization_id = %(organization_id)s and r.session_id = %(session_id)s
+  and (r.user_id = %(user_id)s or r.user_id is null and %(user_id)s::uuid is null)
+  and r.state in ('succeeded', 'failed', 'cancelled') and r.answer is not null
+order by r.created_at desc, r.id desc
+limit %(limit)s
+
+-- name: session_facts
+-- How many runs of the session have answered, and the tools whose calls in its ended runs, or in runs these started, nobody knows the end of.
+select
+    count(*) filter (where r.answer is not null) as answered,
+    array(
+        select distinct k.tool from agent.runs s
+        join agent.runs f on f.root_run_id = s.id
+        join agent.idempotency_keys k on k.run_id = f.id and k.state = 'uncertain' and k.tool is not null
+        where s.organization_id = %(organization_id)s and s.session_id = %(session_id)s
+          and (s.user_id = %(user_id)s or s.user_id is null and %(user_id)s::uuid is null)
+          and s.state in ('succeeded', 'failed', 'cancelled') and f.has_uncertain
+        order by k.tool
+    ) as uncertain
+from agent.runs r
+where r.organization_id = %(organization_id)s and r.session_id = %(session_id)s
+  and (r.user_id = %(user_id)s or r.user_id is null and %(user_id)s::uuid is null)
+  and r.state in ('succeeded', 'failed', 'cancelled')
 
 -- name: find_by_request
 -- The run an earlier start with this key made.
@@ -186,6 +253,11 @@ with run as (
         %(artifact_places)s::text[], %(artifact_bodies)s::bytea[])
         as a(id, span_id, media_type, trust, sha256, size_bytes, complete, place, body)
     on conflict (id) do nothing
+), events as (
+    insert into agent.run_events (organization_id, run_id, kind, data)
+    select run.organization_id, run.id, e.kind, e.data
+    from run cross join jsonb_to_recordset(%(events)s::jsonb) as e(n int, kind text, data jsonb)
+    order by e.n
 )
 select model_requests, tool_calls, context_trust, cancelled, active_ms, m.max_cost,
     m.spent + (select coalesce(sum(u.cost), 0) from usage u) as tree_spent,
@@ -300,19 +372,50 @@ select count(*) as moved, 0 as nudged, (select u.request from unpriced u) as unp
 from finished
 
 -- name: cancel
--- Asks a run to stop; the next boundary of a call obeys.
-with asked as (
-    update agent.runs set cancel_requested_at = clock_timestamp(), cancel_requested_by = %(user_id)s, wake_seq = wake_seq + 1
-    where id = %(run_id)s and organization_id = %(organization_id)s and state in ('queued', 'running', 'parked')
-      and cancel_requested_at is null
-    returning id, organization_id, lane
+-- First part of asking a run to stop; the next boundary of a call obeys. A run that is over is locked all the same, so that no child
+-- of its family starts unseen.
+with target as materialized (
+    select id from agent.runs where id = %(run_id)s and organization_id = %(organization_id)s for no key update
+), asked as (
+    update agent.runs r set
+        cancel_requested_at = clock_timestamp(), cancel_requested_by = %(user_id)s, cancel_reason = %(reason)s, wake_seq = r.wake_seq + 1
+    from target
+    where r.id = target.id and r.state in ('queued', 'running', 'parked') and r.cancel_requested_at is null
+    returning r.id, r.organization_id, r.lane
 ), nudge as (
     insert into agent.outbox (id, organization_id, run_id, name, data)
-    select %(event_id)s, organization_id, id, %(event_name)s,
+    select gen_random_uuid(), organization_id, id, %(event_name)s,
         jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
     from asked
+    returning id
 )
-select count(*) as asked from asked
+select array(select id from nudge) as nudges
+
+-- name: cancel_family
+-- Second part: the open runs below it, whoever started them. Nobody nudges the nodes of a workflow; its function looks at its container.
+with recursive below as (
+    select id from agent.runs where parent_run_id = %(run_id)s and organization_id = %(organization_id)s
+    union all
+    select c.id from below b join agent.runs c on c.parent_run_id = b.id and c.organization_id = %(organization_id)s
+), open as materialized (
+    select r.id from agent.runs r
+    where r.id in (select id from below) and r.state in ('queued', 'running', 'parked') and r.cancel_requested_at is null
+    order by r.depth, r.id
+    for no key update of r
+), asked as (
+    update agent.runs r set
+        cancel_requested_at = clock_timestamp(), cancel_requested_by = %(user_id)s, cancel_reason = %(reason)s, wake_seq = r.wake_seq + 1
+    from open
+    where r.id = open.id and r.state in ('queued', 'running', 'parked') and r.cancel_requested_at is null
+    returning r.id, r.organization_id, r.lane, r.kind
+), nudge as (
+    insert into agent.outbox (id, organization_id, run_id, name, data)
+    select gen_random_uuid(), organization_id, id, %(event_name)s,
+        jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
+    from asked where kind <> 'workflow'
+    returning id
+)
+select array(select id from nudge) as nudges
 
 -- name: nudge_due
 -- The sweep: a nudge for each run that is due and was not nudged lately.
@@ -333,16 +436,37 @@ returning id
 -- One run, for people.
 select r.id, r.organization_id, r.state, r.kind, r.lane, r.definition_name, r.definition, r.user_id, r.context_trust::text as context_trust,
     r.model_requests, r.tool_calls, r.active_ms, r.has_uncertain, r.answer, r.partial_reason, r.error_code, r.created_at, r.started_at,
-    r.finished_at, r.due_at, r.fence,
+    r.finished_at, r.due_at, r.deadline_at, r.fence, r.session_id, r.root_run_id, r.parent_run_id, r.depth, r.ceilings,
+    r.cancel_requested_at, r.cancel_requested_by, r.cancel_reason,
     (select w.kind from agent.run_waits w where w.run_id = r.id and r.state = 'parked' order by w.ordinal limit 1) as parked_on
 from agent.runs r
 where r.id = %(run_id)s and r.organization_id = %(organization_id)s
 
 -- name: list
--- The newest runs of an organization.
-select id, state, definition_name, created_at, finished_at, has_uncertain, error_code, partial_reason from agent.runs
+-- Runs of an organization, the newest first, from behind a place; each condition that is null holds for all.
+select id, state, kind, definition_name, lane, session_id, user_id, root_run_id, parent_run_id, depth, created_at, finished_at,
+    has_uncertain, error_code, partial_reason
+from agent.runs
 where organization_id = %(organization_id)s
-order by created_at desc
+  and (%(states)s::text[] is null or state = any(%(states)s))
+  and (%(agent)s::text is null or definition_name = %(agent)s)
+  and (%(session_id)s::text is null or session_id = %(session_id)s)
+  and (%(lane)s::text is null or lane = %(lane)s)
+  and (%(root_run_id)s::uuid is null or root_run_id = %(root_run_id)s)
+  and (%(created_after)s::timestamptz is null or created_at >= %(created_after)s)
+  and (%(created_before)s::timestamptz is null or created_at < %(created_before)s)
+  and (%(behind_at)s::timestamptz is null or (created_at, id) < (%(behind_at)s, %(behind_id)s::uuid))
+order by created_at desc, id desc
+limit %(limit)s
+
+-- name: family
+-- Every run of a run's tree, the root first.
+select f.id, f.parent_run_id, f.depth, f.kind, f.state, f.definition_name, f.created_at, f.finished_at, f.has_uncertain, f.error_code,
+    f.partial_reason
+from agent.runs r
+join agent.runs f on f.root_run_id = r.root_run_id and f.organization_id = r.organization_id
+where r.id = %(run_id)s and r.organization_id = %(organization_id)s
+order by f.depth, f.created_at, f.id
 limit %(limit)s
 
 -- name: spans
@@ -373,11 +497,13 @@ where run_id = %(run_id)s and organization_id = %(organization_id)s
 order by seq
 
 -- name: cost
--- What the run's tree cost so far.
-select coalesce(sum(cost), 0) as cost, coalesce(sum(input_tokens), 0) as input_tokens, coalesce(sum(output_tokens), 0) as output_tokens,
-    count(*) as rows, count(*) filter (where cost is null) as unpriced
-from agent.ai_usage_log
-where root_run_id = %(run_id)s and organization_id = %(organization_id)s
+-- What the run cost so far; a root with everything its tree did.
+select coalesce(sum(u.cost), 0) as cost, coalesce(sum(u.input_tokens), 0) as input_tokens, coalesce(sum(u.output_tokens), 0) as output_tokens,
+    count(*) as rows, count(*) filter (where u.cost is null) as unpriced
+from agent.ai_usage_log u
+where u.organization_id = %(organization_id)s
+  and u.root_run_id = (select r.root_run_id from agent.runs r where r.id = %(run_id)s and r.organization_id = %(organization_id)s)
+  and (u.root_run_id = %(run_id)s or u.run_id = %(run_id)s)
 
 -- name: ensure_partitions
 -- The sweep's upkeep: partitions of the tree for this month and the next.

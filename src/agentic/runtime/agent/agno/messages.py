@@ -53,6 +53,11 @@ def user(text: str) -> RunMessage:
     return dump(Message(role="user", content=text), Trust.USER)
 
 
+def quoted(role: MessageRole, text: str, trust: Trust) -> RunMessage:
+    """What an earlier run said, or a note of the platform."""
+    return dump(Message(role=role, content=text), trust)
+
+
 def answer(call: ProposedCall, given: Answer) -> RunMessage:
     """The tool message of one call.
 

@@ -5,6 +5,7 @@ Every setting by which agno would store, retry, template or add something of its
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from agno.agent import Agent
 from agno.models.base import Model
@@ -13,6 +14,7 @@ from agno.run.agent import RunErrorEvent, RunOutput
 from agno.run.base import RunStatus
 from agno.tools.function import Function
 
+from agentic.contract.trust import Trust
 from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.agno import messages as log
 from agentic.runtime.agent.agno.adapter import functions
@@ -81,6 +83,10 @@ class AgnoLoop:
     def user_message(self, text: str) -> RunMessage:
         """The message that starts a run; nothing in it is templated."""
         return log.user(text)
+
+    def quoted(self, role: Literal["user", "assistant"], text: str, trust: Trust) -> RunMessage:
+        """A new message of these words, under its own label."""
+        return log.quoted(role, text, trust)
 
     def tool_message(self, call: ProposedCall, answer: Answer) -> RunMessage:
         """The answer of one drained call; the same call gives the same message id."""
