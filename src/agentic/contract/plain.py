@@ -51,6 +51,7 @@ _AS_TEXT: Final = (
     ipaddress.IPv6Network,
 )
 _NUL_MARKER: Final = "\u2400"
+_NAME_OF_TYPE: Final = type.__dict__["__name__"].__get__  # a metaclass may answer anything
 
 
 def plain(value: object) -> JsonValue:
@@ -80,13 +81,17 @@ def clean_text(text: str) -> str:
 
 
 def free_key(key: str, taken: Mapping[str, object]) -> str:
-    """Return `key`, or `key (2)`, `key (3)` … where it is taken."""
+    """Return `key`, or `key (2)`, `key (3)` … where it is taken; a million equal keys are no more than twenty looks each."""
     if key not in taken:
         return key
-    number = 2
-    while f"{key} ({number})" in taken:
-        number += 1
-    return f"{key} ({number})"
+    free = 2
+    while f"{key} ({free})" in taken:
+        free *= 2
+    used = free // 2 if free > 2 else 1
+    while free - used > 1:  # taken at `used`, free at `free`
+        middle = (used + free) // 2
+        used, free = (middle, free) if f"{key} ({middle})" in taken else (used, middle)
+    return f"{key} ({free})"
 
 
 class _Walk:
@@ -229,4 +234,4 @@ def _placeholder(value: object) -> str:
 
 
 def _type_name(value: object) -> str:
-    return clean_text(type.__getattribute__(type(value), "__name__"))[:100]
+    return clean_text(_NAME_OF_TYPE(type(value)))[:100]

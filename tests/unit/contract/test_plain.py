@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, SecretStr
 from agentic.contract.canonical import canonical
 from agentic.contract.encoding import encode
 from agentic.contract.normal_form import nfc
-from agentic.contract.plain import plain
+from agentic.contract.plain import free_key, plain
 
 
 @dataclasses.dataclass
@@ -267,3 +267,28 @@ def test_any_answer_without_negative_zero_has_a_digest(value: object) -> None:
         except ValueError:
             return  # two keys are one text; the form says so
         assert canonical(normal)
+
+
+class _CountedLooks(dict[str, int]):
+    looks = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.looks += 1
+        return super().__contains__(key)
+
+
+def test_keys_that_become_equal_are_numbered_in_order() -> None:
+    taken: dict[str, int] = {}
+    for number in range(100):
+        taken[free_key("k", taken)] = number
+    assert list(taken) == ["k", *(f"k ({number})" for number in range(2, 101))]
+
+
+def test_many_keys_that_become_equal_cost_a_few_looks_each() -> None:
+    taken = _CountedLooks({"k": 1, **{f"k ({number})": number for number in range(2, 100_001)}})
+    assert free_key("k", taken) == "k (100001)"
+    assert taken.looks < 50
+
+
+def test_a_number_somebody_else_took_is_passed_over() -> None:
+    assert free_key("k", {"k": 1, "k (2)": 2, "k (3)": 3, "k (5)": 5}) not in {"k", "k (2)", "k (3)", "k (5)"}

@@ -13,11 +13,13 @@ from pydantic import BaseModel
 from agentic.contract.json_types import JsonObject
 from agentic.contract.results import ErrorCode, Said, ToolResult, ToolStop
 from agentic.services.tools.calls import ToolCall, ToolInvocation
+from agentic.services.tools.connections import Connection
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.models import ToolSpec
 from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import CallKey, Claim, Decision, JournalRow, Preflight
 from agentic.services.tools.records import DecisionRecord
+from agentic.services.tools.redaction import secret_values
 
 
 class Refused(Exception):
@@ -59,11 +61,13 @@ class Attempt:
     digest: str | None = None
     decision: Decision | None = None
     approval_id: UUID | None = None
+    connection: Connection | None = None
+    """The account it uses, once step 7 found it."""
     claim: Claim | None = None
     stale: "Stale | None" = None
     """A dead worker's claim under which the effect may have happened."""
     attributes: dict[str, Any] = field(default_factory=dict)
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     """Exact secret values this call has used so far; its rows hold none of them (B2)."""
     effect_sent: bool = False
     """This worker marked the claim: bytes may have left since it was taken."""
@@ -75,9 +79,9 @@ class Attempt:
         """Whether the claim's watermark is set, as far as this process knows."""
         return self.effect_sent or (self.claim is not None and self.claim.effect_sent_at is not None)
 
-    def used(self, secrets: tuple[str, ...]) -> None:
-        """Remember what a handler, a preview or a probe of this call used."""
-        self.secrets = tuple(dict.fromkeys((*self.secrets, *secrets)))
+    def used(self, secrets: object) -> None:
+        """Remember what a handler, a preview or a probe of this call used, in whatever form it was named."""
+        self.secrets = tuple(dict.fromkeys((*self.secrets, *secret_values(secrets))))
 
     def decision_record(self) -> DecisionRecord | None:
         """The policy decision of this call, if it got that far."""

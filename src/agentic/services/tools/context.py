@@ -10,11 +10,13 @@ from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
 from agentic.contract.clock import Clock
+from agentic.contract.errors import ProgramFault
 from agentic.contract.json_types import JsonValue
 from agentic.contract.plain import plain
 from agentic.contract.principal import Principal
 from agentic.contract.trust import Trust
 from agentic.services.tools.artifacts import Saved
+from agentic.services.tools.connections import Connection
 
 
 def answer_reserve_s(timeout_s: float) -> float:
@@ -74,7 +76,9 @@ class CallContext:
     before_first_byte: Callable[[], Awaitable[None]]
     epoch: int | None = None
     lease_expires_at: datetime | None = None
-    secrets: tuple[str, ...] = ()
+    account: Connection | None = None
+    """See ``connection``."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     """Credential values of this call; the boundary removes them from whatever comes back (B2)."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     usage: list[ReportedUsage] = field(default_factory=list)
@@ -89,6 +93,17 @@ class CallContext:
     def organization_id(self) -> UUID:
         """The tenant of the call."""
         return self.principal.organization_id
+
+    @property
+    def connection(self) -> Connection:
+        """The account this call uses (docs/connections.md).
+
+        Raises:
+            ProgramFault: the tool declares no ``connection``, or this is a fact or a preview, which are made before there is one.
+        """
+        if self.account is None:
+            raise ProgramFault(f"{self.tool} has no connection here; declare one, and use it in the handler or the probe")
+        return self.account
 
     @property
     def remaining_s(self) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool
-from agentic.services.tools.redaction import redact_text
+from agentic.services.tools.redaction import redact_text, secret_values
 
 MAX_PREVIEW_BYTES = 512
 _log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ async def preview_line(tool: Tool, ctx: CallContext, args: object) -> str | None
             type(error).__name__,
         )
         return None
-    return _normalised(tool.spec.name, line, ctx.secrets)
+    return _normalised(tool.spec.name, line, secret_values(ctx.secrets))
 
 
 def _normalised(tool: str, line: object, secrets: Sequence[str]) -> str | None:

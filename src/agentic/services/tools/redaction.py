@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, quote_plus
 
+from pydantic import SecretBytes, SecretStr
+
 from agentic.contract.json_types import JsonArray, JsonObject, JsonValue
 from agentic.contract.plain import free_key
 
@@ -116,6 +118,34 @@ def redact_bytes(body: bytes, secrets: Sequence[str]) -> bytes:
     # Latin 1 maps bytes to characters one to one; a secret in other characters stands there as the bytes of its UTF-8.
     seen = [secret.encode("utf-8", "replace").decode("latin-1") for secret in secrets]
     return _Redaction((*secrets, *seen)).text(body.decode("latin-1")).encode("latin-1")
+
+
+def secret_values(given: object) -> tuple[str, ...]:
+    """The secrets a handler named, as text: one or several, also as bytes or in pydantic's wrappers. Never raises.
+
+    Source: B2, J4.
+    """
+    try:
+        return tuple(_secret_values(given))
+    except Exception:  # noqa: BLE001 - whatever a handler put there, its effect stays done (J4)
+        return ()
+
+
+def _secret_values(given: object) -> Iterator[str]:
+    match given:
+        case None:
+            return
+        case str():
+            yield given
+        case bytes() | bytearray():
+            yield given.decode("utf-8", "replace")
+        case SecretStr() | SecretBytes():
+            yield from _secret_values(given.get_secret_value())
+        case tuple() | list() | set() | frozenset():
+            for one in given:
+                yield from secret_values(one)
+        case _:
+            yield str(given)
 
 
 def is_credential_name(name: str) -> bool:

@@ -1,5 +1,6 @@
 """One law: whatever Python value a handler returns, its answer renders, is as large as it was measured, and is whole JSON."""
 
+import asyncio
 import dataclasses
 import datetime
 import enum
@@ -7,7 +8,7 @@ import json
 import unicodedata
 import uuid
 from collections import OrderedDict, UserDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +21,7 @@ from agentic.contract.bounds import bound
 from agentic.contract.encoding import encode, encoded_size
 from agentic.contract.json_types import JsonValue
 from agentic.contract.plain import plain
-from agentic.services.tools.boundary import Facts, bounded_result
+from agentic.services.tools.boundary import Facts, bounded
 from agentic.services.tools.declarations import internal_tool
 from agentic.services.tools.outcomes import model_text
 from agentic.services.tools.result_boundary import BoundaryLimits, apply_boundary
@@ -68,6 +69,23 @@ class LyingList(list[Any]):
 class LyingDict(dict[Any, Any]):
     def items(self) -> Any:
         return [(1, 2, 3)]
+
+
+class LyingMapping(Mapping[Any, Any]):
+    def _raise(self, *_args: object) -> Any:
+        raise RuntimeError(SECRET)
+
+    __getitem__ = __iter__ = __len__ = values = items = _raise
+
+
+class Nameless(type):
+    @property
+    def __name__(cls) -> Any:  # type: ignore[override]
+        raise RuntimeError(SECRET)
+
+
+class OfNoName(metaclass=Nameless):
+    pass
 
 
 class Chameleon:
@@ -130,6 +148,8 @@ leaves = st.one_of(
     st.just(LyingTime(2026, 1, 1)),
     st.builds(LyingNumber),
     st.builds(Chameleon),
+    st.builds(LyingMapping),
+    st.none().map(lambda _: OfNoName()),
     st.builds(Loud),
     st.builds(LyingList, st.just([1])),
     st.builds(LyingDict, st.just({"a": 1})),
@@ -186,7 +206,8 @@ def test_any_python_value_renders_within_the_limit_and_as_large_as_it_was_measur
 @pytest.mark.guarantee("B2")
 @given(values)
 def test_no_python_value_brings_a_secret_of_the_call_past_the_boundary(value: object) -> None:
-    result, artifact = bounded_result(anything.spec, value, Facts(span_id=uuid.uuid4(), secrets=(SECRET,)))
+    facts = Facts(span_id=uuid.uuid4(), secrets=(SECRET,))
+    result, artifact = asyncio.run(bounded(anything.spec, value, facts))
     assert result.ok or result.error is not None
     assert SECRET not in model_text("any.thing", result)
     assert artifact is None or SECRET.encode() not in (artifact.body or b"")
@@ -204,7 +225,9 @@ def test_bounding_breaks_no_structure_and_no_character_and_changes_nothing_the_s
 
 
 def test_what_lies_about_itself_is_shown_as_what_it_is_or_as_a_placeholder() -> None:
-    shown = plain([LyingText("a"), LyingTime(2026, 1, 1), LyingNumber(3), LyingList([1]), LyingDict({"a": 1}), Loud()])
+    shown = plain(
+        [LyingText("a"), LyingTime(2026, 1, 1), LyingNumber(3), LyingList([1]), LyingDict({"a": 1}), Loud(), OfNoName()]
+    )
     assert shown == [
         "a",
         "<unrenderable LyingTime>",
@@ -212,6 +235,7 @@ def test_what_lies_about_itself_is_shown_as_what_it_is_or_as_a_placeholder() -> 
         "<unrenderable LyingList>",
         "<unrenderable LyingDict>",
         "<unrenderable Loud>",
+        "<unrenderable OfNoName>",
     ]
     assert plain({"d": Decimal("1E+400"), "c": Chameleon()})["d"] == "1E+400"  # type: ignore[index, call-overload]
 

@@ -41,3 +41,14 @@ def test_a_value_that_holds_itself_is_judged_in_bounded_time() -> None:
     loop: list[Any] = []
     loop.append(loop)
     assert is_large(loop)
+
+
+class _Raises(dict[str, Any]):
+    def values(self) -> Any:
+        raise RuntimeError
+
+
+@pytest.mark.guarantee("J4")
+def test_what_cannot_be_looked_at_is_left_to_the_boundary_itself() -> None:
+    assert is_large(_Raises(a=1))
+    assert is_large([_Raises(a=1)])

@@ -8,11 +8,12 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretBytes, SecretStr
 
 from agentic.contract.encoding import encode, encoded_size
 from agentic.contract.json_types import JsonValue
 from agentic.contract.plain import plain
-from agentic.services.tools.redaction import redact, redact_text
+from agentic.services.tools.redaction import redact, redact_text, secret_values
 from agentic.services.tools.result_boundary import BoundaryLimits, apply_boundary, said_text, strip_controls
 
 SECRET = "tok_live_0123456789"
@@ -111,6 +112,28 @@ def test_a_secret_with_odd_characters_is_found_percent_encoded_and_json_escaped(
 
 
 @pytest.mark.guarantee("B2")
+class _Unreadable:
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.guarantee("B2", "J4")
+@pytest.mark.parametrize(
+    "named",
+    [
+        SECRET,
+        (SECRET,),
+        [SECRET.encode()],
+        (SecretStr(SECRET),),
+        SecretBytes(SECRET.encode()),
+        (None, _Unreadable(), SECRET),
+    ],
+    ids=["one text", "several", "bytes", "wrapped text", "wrapped bytes", "among what is none"],
+)
+def test_a_secret_is_known_in_whatever_form_a_handler_names_it(named: object) -> None:
+    assert secret_values(named) == (SECRET,)
+
+
 def test_a_secret_split_over_a_nested_list_is_removed() -> None:
     value: JsonValue = ["before", ["tok_live", ["_01234"]], "56789", "after"]
     assert redact(value, [SECRET]) == ["before", ["[redacted]", ["[redacted]"]], "[redacted]", "after"]
