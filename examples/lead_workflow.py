@@ -19,6 +19,7 @@ from agentic.runtime.workflow import (
     Workflows,
     tool_step,
 )
+from agentic.services.connections.fixed import FixedConnections
 
 WORTH_AN_EMAIL = 50
 
@@ -114,11 +115,9 @@ LEADS = Workflow(
 async def welcome(ctx: WorkflowContext) -> JsonValue:
     """The body: called from the top at every step, so between the steps it only computes."""
     company, email = str(ctx.event.data["company"]), str(ctx.event.data["email"])
-    size, account = await ctx.group.parallel(
-        (
-            lambda: tool_step(ctx, "size", "research.company_size", {"company": company}),
-            lambda: tool_step(ctx, "account", "crm.find_account", {"company": company}),
-        )
+    size, account = await ctx.side_by_side(
+        lambda: tool_step(ctx, "size", "research.company_size", {"company": company}),
+        lambda: tool_step(ctx, "account", "crm.find_account", {"company": company}),
     )
     if size.data["employees"] < WORTH_AN_EMAIL or account.data["known"]:
         return await _noted(ctx, company, "not written to")
@@ -150,4 +149,7 @@ def functions(client: inngest.Inngest, workflows: Workflows) -> list[inngest.Fun
     return [leads]
 
 
-app = App(tools=(company_size, find_account, save_note, send_email), functions=functions)
+# as nothing outside is called, any account will do; a deployment leaves this out and uses its vault (docs/connections.md)
+app = App(
+    tools=(company_size, find_account, save_note, send_email), functions=functions, connections=FixedConnections()
+)

@@ -113,6 +113,14 @@ class Stage:
 
         await self.until(holds)
 
+    async def asked(self) -> None:
+        """Wait until a function waits for a person."""
+
+        async def holds() -> bool:
+            return any("/approval-" in step for view in await self.engine.runs() for step in view.waits_for)
+
+        await self.until(holds)
+
     async def ended(self, count: int = 1) -> list[RunView]:
         """The functions' runs, once this many have ended."""
         found: list[RunView] = []
