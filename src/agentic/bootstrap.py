@@ -26,6 +26,7 @@ from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import EventBus, Outbox
 from agentic.services.policy import Fact, FactRegistry, PolicyEngine, PolicyService
 from agentic.services.policy.url_seen import url_seen
+from agentic.services.tools.connections import ConnectionPort
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.default_invoker import DefaultToolInvoker, InvokerSettings
@@ -65,6 +66,7 @@ class App:
         capacity: how many runs are active at once, and the vendor accounts that have to bear them; ``agentic capacity check`` does the sum.
         functions: makes the durable functions of your own workflows, of the SDK's client and what runs their bodies; every worker
             serves them (docs/workflows.md).
+        connections: where the accounts of calls come from, in place of the database's vault; for tests and demonstrations.
         facts: what policy rules may ask about calls beyond their arguments; every name in a tool's ``policy_facts`` is one of them.
     """
 
@@ -73,6 +75,7 @@ class App:
     models: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     facts: Sequence[Fact] = ()
     capacity: Capacity = field(default_factory=Capacity)
+    connections: ConnectionPort | None = None
     functions: Callable[[Any, "Workflows"], Sequence[Any]] | None = None
 
     def agent(self, name: str) -> AgentDefinition:
@@ -180,6 +183,7 @@ async def open_platform(
             clock=clock,
             settings=invoker_settings,
             meter=Meter(ledger=PostgresMeterLedger(database), pricing=priced),
+            connections=app.connections,
             artifacts=ElsewhereOrInTheRow(bodies=artifact_bodies) if artifact_bodies is not None else None,
         )
         try:

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from agentic.bootstrap import App
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.script import Call, Calls, Say, Turn
+from agentic.services.connections.fixed import FixedConnections
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, internal_tool
 from agentic.testing import EffectLedger, die
@@ -165,4 +166,5 @@ def make() -> App:
     return App(
         tools=TOOLS,
         models={"scripted": lambda: ScriptedModel(script=script(), reword=True, on_request=_die_when_asked)},
+        connections=FixedConnections(),
     )

@@ -12,6 +12,7 @@ from uuid import UUID
 import crash_app
 from agentic.bootstrap import App, open_platform
 from agentic.runtime.agent.timings import Timings
+from agentic.services.connections.fixed import FixedConnections
 from agentic.services.tools.default_invoker import InvokerSettings
 from agentic.testing import RecordingBus
 from wire_stage import chat
@@ -19,7 +20,11 @@ from wire_stage import chat
 
 def make() -> App:
     """The crash tests' tools, and a model that is asked over HTTP."""
-    return App(tools=crash_app.TOOLS, models={"scripted": lambda: chat(os.environ["WIRE_URL"])})
+    return App(
+        tools=crash_app.TOOLS,
+        models={"scripted": lambda: chat(os.environ["WIRE_URL"])},
+        connections=FixedConnections(),
+    )
 
 
 async def main(organization_id: UUID, run_id: UUID) -> None:

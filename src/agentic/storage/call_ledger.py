@@ -237,6 +237,7 @@ def _journal_row(row: dict[str, Any]) -> JournalRow | None:
         vendor_key_ttl_s=row["claim_vendor_key_ttl_s"],
         output=row["claim_output"],
         span_id=row["claim_span_id"],
+        connection_id=row["claim_connection_id"],
     )
 
 

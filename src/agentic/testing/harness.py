@@ -22,9 +22,11 @@ from agentic.runtime.agent.script import Fail, Turn, Usage
 from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.models import Approval, Verdict
 from agentic.services.artifacts.ports import ArtifactBodies
+from agentic.services.connections.fixed import FixedConnections
 from agentic.services.journal.models import UncertainCall
 from agentic.services.policy import Fact
 from agentic.services.runs.models import RunMessage, RunTree
+from agentic.services.tools.connections import ConnectionPort
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.default_invoker import InvokerSettings
 from agentic.services.tools.models import MAX_OUTPUT_BYTES
@@ -190,6 +192,7 @@ async def harness(
     facts: Sequence[Fact] = (),
     max_output_bytes: int = MAX_OUTPUT_BYTES,
     artifact_bodies: ArtifactBodies | None = None,
+    connections: Mapping[str, str] | ConnectionPort | Literal["vault"] | None = None,
 ) -> AsyncIterator[Harness]:
     """A deployment of these tools around a scripted model, on a database of its own.
 
@@ -205,6 +208,8 @@ async def harness(
         facts: what rules may ask about calls.
         max_output_bytes: how much of an answer the model reads at most.
         artifact_bodies: an object store for what calls leave; ``None`` keeps it in Postgres.
+        connections: the credential by provider key, and nothing else is connected; ``None`` connects whatever a tool names, under a
+            stand-in credential; ``"vault"`` reads the database's, as a deployment does.
 
     Raises:
         RegistryError: naming every fault of the declarations.
@@ -214,7 +219,7 @@ async def harness(
             database_url = await asyncio.to_thread(stack.enter_context, temporary_postgres())
             await migrate(database_url)
         models = {MODEL: _model(script, reword=reword, failures=failures, usage=usage)}
-        app = App(tools=tools, models=models, facts=facts)
+        app = App(tools=tools, models=models, facts=facts, connections=_accounts(connections))
         bus = RecordingBus()
         platform = await stack.enter_async_context(
             open_platform(
@@ -239,6 +244,14 @@ async def harness(
         made = Harness(platform=platform, database_url=database_url, bus=bus, agent=agent)
         await platform.approval_store.put_member(made.organization_id, made.user_id, Role.ADMIN)
         yield made
+
+
+def _accounts(connections: Mapping[str, str] | ConnectionPort | Literal["vault"] | None) -> ConnectionPort | None:
+    if connections == "vault":
+        return None
+    if connections is None or isinstance(connections, Mapping):
+        return FixedConnections(connections)
+    return connections
 
 
 def _model(

@@ -20,6 +20,7 @@ from agentic.contract.principal import Role
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.script import Call, Calls, Say
+from agentic.services.connections.fixed import FixedConnections
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import vendor_tool
 
@@ -123,7 +124,7 @@ async def stage(database: str) -> AsyncIterator[Stage]:
 
     agents = [AgentDefinition(name="scribe", instructions="Write letters.", model="script", tools=("letters.post",))]
     bus = Bus()
-    app = App(tools=[post], agents=agents, models={"script": model})
+    app = App(tools=[post], agents=agents, models={"script": model}, connections=FixedConnections())
     async with open_platform(app, database, bus=bus) as platform:
         api = create_api(api_ports(platform), JwtAuthenticator(SECRET))
         yield Stage(platform=platform, bus=bus, posted=posted, api=api, tampers=faults)

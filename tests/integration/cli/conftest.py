@@ -22,6 +22,7 @@ from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.script import Call, Calls, Say
 from agentic.services.approvals.models import Verdict
+from agentic.services.connections.fixed import FixedConnections
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import vendor_tool
 
@@ -133,7 +134,12 @@ async def _seed(database: str) -> Seed:
 
     definition = AgentDefinition(name="scribe", instructions="Write.", model="script", tools=("letters.post",))
     script: list[Say | Calls] = [Calls([Call("letters.post", {"to": "Åse \u202e<per@fjord.example>"})]), Say("done")]
-    app = App(tools=[post], agents=[definition], models={"script": lambda: ScriptedModel(script=script)})
+    app = App(
+        tools=[post],
+        agents=[definition],
+        models={"script": lambda: ScriptedModel(script=script)},
+        connections=FixedConnections(),
+    )
     organization, approver, operator = uuid4(), uuid4(), uuid4()
     async with open_platform(app, database, bus=SilentBus()) as platform:
         await platform.approval_store.put_member(organization, approver, Role.APPROVER)

@@ -16,6 +16,7 @@ from agentic.bootstrap import App, Platform, open_platform
 from agentic.contract.errors import LeaseLost
 from agentic.contract.results import ToolResult
 from agentic.runtime.agent.aborts import SegmentStop
+from agentic.services.connections.fixed import FixedConnections
 from agentic.services.tools.calls import ToolCall, ToolInvocation
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool
@@ -59,7 +60,7 @@ async def workers(h: Harness, tools: Sequence[Tool], count: int) -> AsyncIterato
         yield [
             await stack.enter_async_context(
                 open_platform(
-                    App(tools=tools),
+                    App(tools=tools, connections=FixedConnections()),
                     h.database_url,
                     bus=RecordingBus(),
                     invoker_settings=InvokerSettings(claim_grace_s=600),

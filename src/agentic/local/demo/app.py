@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from agentic.bootstrap import App
 from agentic.local.demo.agent import definition
 from agentic.local.demo.crm_tools import crm_tools
-from agentic.local.demo.email_tool import email_tool
+from agentic.local.demo.email_tool import MAIL, email_tool
 from agentic.local.demo.rehearsal import rehearsal
 from agentic.local.demo.settings import REHEARSAL, DemoSettings
 from agentic.local.home import DATABASE_URL
+from agentic.services.connections.fixed import FixedConnections
 from agentic.storage.pool import Pool, open_pool
 
 
@@ -21,6 +22,7 @@ def demo_app(pool: Pool, settings: DemoSettings) -> App:
         tools=(*crm_tools(pool), email),
         agents=(definition(settings.model),),
         models={REHEARSAL: lambda: rehearsal(settings.target)},
+        connections=FixedConnections({MAIL: settings.mail.key}),
     )
 
 

@@ -15,6 +15,8 @@ from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, vendor_tool
 from agentic.services.tools.handlers.http import GovernedClient
 
+MAIL = "mail"
+"""Provider key of the account it sends from."""
 VENDOR_KEY_TTL_S = 3600
 RUN_ID = "run_id"
 """The metadata field that tells an email's run."""
@@ -44,7 +46,7 @@ def email_tool(mail: MailAccount, *, vendor_key: bool, timeout_s: float) -> Tool
         side_effects="send",
         risk="high",
         repeatable=False,
-        connection="mail",
+        connection=MAIL,
         watermark="at_transport",
         approval_preview=True,
         preview=preview,
@@ -52,13 +54,13 @@ def email_tool(mail: MailAccount, *, vendor_key: bool, timeout_s: float) -> Tool
         **_repeats(vendor_key),
     )
     async def send(ctx: CallContext, args: Email) -> EmailSent:
-        ctx.secrets = (*ctx.secrets, mail.key)
-        headers = {"authorization": f"Bearer {mail.key}", "content-type": "application/json"}
+        headers = {"content-type": "application/json"}
         if vendor_key and ctx.idempotency_key is not None:
             headers["idempotency-key"] = ctx.idempotency_key
         async with GovernedClient(
             origin=mail.url,
             headers=headers,
+            auth=ctx.connection.authorize,
             before_first_byte=ctx.before_first_byte,
             deadline=ctx.deadline,
             clock=ctx.clock,

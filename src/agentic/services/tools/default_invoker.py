@@ -4,6 +4,7 @@ Each step takes what the ones before it made sure of and either hands on more, e
 journal, or raises what the caller must act on. Nothing before COMMIT 1 touches the world; nothing after it is undone.
 """
 
+import contextlib
 import json
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +26,8 @@ from agentic.services.tools.artifacts import ArtifactKeeper
 from agentic.services.tools.attempt import Answered, Attempt, Claimed, Decided, Prepared, Refused, Stale
 from agentic.services.tools.call_events import EventSink, log_event
 from agentic.services.tools.calls import ToolCall, ToolInvocation
+from agentic.services.tools.connecting import connect
+from agentic.services.tools.connections import ConnectionPort, NoConnections
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Found, VendorWindow, found
 from agentic.services.tools.execution import Execution
@@ -87,6 +90,7 @@ class DefaultToolInvoker:
         artifacts: ArtifactKeeper | None = None,
         events: EventSink = log_event,
         meter: Meter | None = None,
+        connections: ConnectionPort | None = None,
     ) -> None:
         self._registry = registry
         self._ledger = ledger
@@ -95,6 +99,7 @@ class DefaultToolInvoker:
         self._settings = settings or InvokerSettings()
         self._events = events
         self._meter = meter or Meter()
+        self._connections = connections or NoConnections()
         self._execution = Execution(
             ledger=ledger,
             clock=clock,
@@ -152,6 +157,7 @@ class DefaultToolInvoker:
         tool, model = _live(call, pre)  # 4
         at.approval_id = _approved(pre.approval)  # 5
         decision = await self._ask_policy(call, pre, tool, model)  # 6
+        await self._connect(call)  # 7
         return Decided(call=call, tool=tool, model=model, pre=pre, decision=decision)
 
     def _begin(self, call: ToolCall, inv: ToolInvocation) -> Attempt:
@@ -263,6 +269,10 @@ class DefaultToolInvoker:
         )
         return at.decision
 
+    async def _connect(self, call: Prepared) -> None:
+        stale = call.at.stale
+        await connect(call, self._connections, on=stale.row.connection_id if stale is not None else None)
+
     async def _claim(self, decided: Decided) -> Claimed:
         """COMMIT 1. A key that moved since the preflight is read again: the claim is the authority, not the read (J2)."""
         call, pre, at = decided.call, decided.pre, decided.call.at
@@ -279,7 +289,7 @@ class DefaultToolInvoker:
                 origin_trust=at.inv.context_trust,
                 approval_id=at.approval_id,
                 proposal_id=at.call.proposal_id,
-                connection_id=None,
+                connection_id=at.connection.id if at.connection is not None else None,
                 span=open_span(at),
                 decision=at.record_of(decided.decision),
             )
@@ -295,6 +305,7 @@ class DefaultToolInvoker:
             pre = await self._preflight(call)
             _run_is_ours(call, pre)
             await self._journal(call, pre)
+            await self._connect(call)
         raise ClaimInFlight(tool=call.spec.name, due_at=pre.now + timedelta(seconds=1))
 
     async def _hold(self, decided: Decided) -> Hold:
@@ -315,6 +326,8 @@ class DefaultToolInvoker:
             stale.row.claim(stale.call.key, tool=stale.call.spec.name, span_id=stale.call.at.span_id),
         )
         call.at.claim = claim
+        with contextlib.suppress(Refused):  # without its account a probe cannot tell, and says so
+            await connect(call, self._connections, on=stale.row.connection_id)
         claimed = Claimed(call=call, tool=call.tool, model=call.model, claim=claim, prior_unknown=True)
         return await self._execution.settle(claimed, cause=None)
 

@@ -214,6 +214,7 @@ class Execution:
             cancelled=inv.cancelled,
             clock=self._clock,
             before_first_byte=before_first_byte,
+            account=call.at.connection,
             secrets=call.at.secrets,
         )
 
@@ -226,7 +227,7 @@ class Execution:
                 return HandlerAnswer(end=HandlerEnd.RETURNED, value=await tool.handler.execute(ctx, model))
         except DefiniteRefusal as error:
             return HandlerAnswer(
-                end=HandlerEnd.RETRYABLE_REFUSAL if error.retryable else HandlerEnd.DEFINITE_REFUSAL, error=error
+                end=HandlerEnd.RETRYABLE_REFUSAL if error.leaves_no_claim else HandlerEnd.DEFINITE_REFUSAL, error=error
             )
         except GiveUp:
             raise

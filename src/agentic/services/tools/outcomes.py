@@ -192,6 +192,11 @@ def mends_by_waiting(code: ErrorCode) -> bool:
     return OUTCOMES[code].remediation == "retry_later"
 
 
+def leaves_no_claim(code: ErrorCode) -> bool:
+    """Whether the same call, as it is, may come again after this refusal: time mends it, or a person who connects an account does (J6)."""
+    return mends_by_waiting(code) or OUTCOMES[code].remediation == "ask_the_user"
+
+
 def refusal(code: ErrorCode, *, detail: str | None = None, said: Said | None = None) -> ToolResult:
     """A result under a code's fixed text. ``detail`` is ours: a place and a rule, never a value."""
     outcome = OUTCOMES[code]

@@ -48,6 +48,8 @@ class JournalRow:
     vendor_key_ttl_s: int | None
     output: bytes | None
     span_id: UUID | None
+    connection_id: UUID | None = None
+    """The account it was claimed for."""
 
     def claim(self, key: CallKey, *, tool: str, span_id: UUID) -> "Claim":
         """This row as the claim of whoever settles it. ``span_id`` stands in when the dead worker's span is not known."""

@@ -22,6 +22,7 @@ select
     k.vendor_key_ttl_s as claim_vendor_key_ttl_s,
     k.output as claim_output,
     k.span_id as claim_span_id,
+    k.connection_id as claim_connection_id,
     a.id as approval_id,
     case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end as approval_status,
     a.decided_by as approval_decided_by,
@@ -92,6 +93,7 @@ with run as materialized (
         proposal_id = excluded.proposal_id,
         approval_id = excluded.approval_id,
         span_id = excluded.span_id,
+        connection_id = excluded.connection_id,
         effect_sent_at = coalesce(k.effect_sent_at, excluded.effect_sent_at)
     where k.state = 'processing' and k.lease_expires_at <= clock_timestamp()
       and k.request_hash = excluded.request_hash

@@ -29,9 +29,9 @@ def _tool(mail: MailServer, *, vendor_key: bool = True) -> Tool:
     return email_tool(MailAccount(url=mail.url, key=KEY, grant=GRANT), vendor_key=vendor_key, timeout_s=5)
 
 
-async def _sent(database: str, tool: Tool) -> dict[str, Any]:
+async def _sent(database: str, tool: Tool, *, key: str = KEY) -> dict[str, Any]:
     """Run the script, approve, and go on to the end; the last call of the tool."""
-    async with harness(tools=[tool], script=SCRIPT, database_url=database) as h:
+    async with harness(tools=[tool], script=SCRIPT, database_url=database, connections={"mail": key}) as h:
         run_id = await h.start("write to Per")
         await h.settle(run_id)
         asked = await h.platform.approvals.find(h.organization_id)
@@ -84,8 +84,6 @@ async def test_without_a_key_an_error_that_may_hide_an_effect_is_not_asked_again
 
 
 async def test_a_mailbox_that_refuses_the_key_is_a_connection_to_be_repaired(mail: MailServer, database: str) -> None:
-    call = await _sent(
-        database, email_tool(MailAccount(url=mail.url, key="wrong", grant=GRANT), vendor_key=True, timeout_s=5)
-    )
+    call = await _sent(database, _tool(mail), key="wrong-key-of-the-test")
     assert call["code"] == "connection_expired"
     assert mail.store.messages == []

@@ -4,6 +4,7 @@
     ├── DefiniteRefusal             the other side said no, or was never reached: surely no effect
     │   ├── RetryableUpstreamError      time mends it: throttled, connection refused, name server busy
     │   ├── UpstreamUnavailableError    it does not come back by waiting: certificate refused, no such host
+    │   ├── ConnectionUnusable          a person must connect the account again
     │   └── EgressRefused               this process may not talk to that address
     └── OutcomeUnknown              bytes left and no definite answer came: the effect may have happened
 
@@ -13,7 +14,7 @@ same call may come again is the table's of outcomes. A raise of any other class 
 
 from agentic.contract.errors import AgenticError, ProgramFault
 from agentic.contract.results import ErrorCode
-from agentic.services.tools.outcomes import PIPELINE_CODES, mends_by_waiting
+from agentic.services.tools.outcomes import PIPELINE_CODES, leaves_no_claim, mends_by_waiting
 
 
 class HandlerError(AgenticError):
@@ -53,6 +54,11 @@ class DefiniteRefusal(HandlerError):
         """The same call may succeed later without anybody changing anything."""
         return mends_by_waiting(self.code)
 
+    @property
+    def leaves_no_claim(self) -> bool:
+        """The claim is released, for the same call may succeed once time has passed or a person has acted (J6)."""
+        return leaves_no_claim(self.code)
+
 
 class RetryableUpstreamError(DefiniteRefusal):
     """No effect, and waiting helps. The claim is released (J6)."""
@@ -71,6 +77,18 @@ class UpstreamUnavailableError(DefiniteRefusal):
 
     def __init__(self, message: str, *, external_text: str | None = None) -> None:
         super().__init__(message, code=ErrorCode.UNAVAILABLE, external_text=external_text)
+
+
+class ConnectionUnusable(DefiniteRefusal):
+    """No effect: the account's credential is no longer accepted, or the account was disconnected. The claim is released (J6).
+
+    Args:
+        message: for an operator.
+        code: ``connection_expired``, ``connection_revoked`` or ``connection_required``.
+    """
+
+    def __init__(self, message: str, *, code: ErrorCode = ErrorCode.CONNECTION_EXPIRED) -> None:
+        super().__init__(message, code=code)
 
 
 class EgressRefused(DefiniteRefusal):

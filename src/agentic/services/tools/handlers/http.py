@@ -35,7 +35,9 @@ class GovernedClient:
 
     Args:
         origin: such as ``https://api.vendor.example``; the only one this client reaches. Plain ``http`` for loopback alone.
-        headers: sent with every request; credentials stand here.
+        headers: sent with every request.
+        auth: awaited once per request, for the headers that authenticate it: ``ctx.connection.authorize``. What it raises passes
+            through and nothing is sent.
         before_first_byte: awaited once per request, after the connection exists (TLS included) and before a byte of the request
             can leave; what it raises passes through and nothing is sent. ``None`` for reads.
         deadline: second on ``clock.monotonic()`` by which the answer must be whole, resolution and connection included;
@@ -56,6 +58,7 @@ class GovernedClient:
         *,
         origin: str,
         headers: Mapping[str, str] | None = None,
+        auth: Callable[[], Awaitable[Mapping[str, str]]] | None = None,
         before_first_byte: Callable[[], Awaitable[None]] | None = None,
         deadline: float | None = None,
         max_body_bytes: int = MAX_BODY_BYTES,
@@ -66,6 +69,7 @@ class GovernedClient:
         self._headers = {"accept": "*/*", "accept-encoding": "identity", "user-agent": "agentic"} | _checked(
             headers or {}
         )
+        self._auth = auth
         self._before_first_byte = before_first_byte
         self._deadline = deadline
         self._max_body_bytes = max_body_bytes
@@ -119,10 +123,12 @@ class GovernedClient:
         if allowed_s <= 0:
             raise RetryableUpstreamError(f"{sent_to}: the deadline had passed before the request; nothing was sent")
         gate = _Gate(self._before_first_byte)
-        request = httpx.Request(method, url, headers=self._headers | _checked(headers or {}), content=body)
+        own = self._headers | _checked(headers or {})
         untrusted = False
         try:
             async with asyncio.timeout(allowed_s) as limit:
+                authenticating = _checked(await self._auth()) if self._auth is not None else {}
+                request = httpx.Request(method, url, headers=own | authenticating, content=body)
                 return await self._send(request, gate)
         except TimeoutError:
             if not limit.expired():
