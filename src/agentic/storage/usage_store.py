@@ -85,22 +85,22 @@ class PostgresUsageStore:
         }
         row = await self._db.one(self._sql["set_price"], params)
         if row is None:
-            raise _not_permitted()
+            raise _not_permitted(user_id)
         return Price(**row)
 
     async def set_limit(self, organization_id: UUID, per_day: Decimal | None, *, user_id: UUID | None) -> None:
         params = {"organization_id": organization_id, "per_day": per_day, "user_id": user_id}
         row = await self._db.one(self._sql["set_limit"], params)
         if row is None or not row["permitted"]:
-            raise _not_permitted()
+            raise _not_permitted(user_id)
 
 
 def _spent(totals: Sequence[UsageTotal]) -> Decimal:
     return exact_sum(total.cost for total in totals)
 
 
-def _not_permitted() -> NotPermitted:
+def _not_permitted(user_id: UUID | None) -> NotPermitted:
     return NotPermitted(
-        "changing prices and limits takes the role admin in the organization; ask an admin to do it, or whoever administers the "
-        "database to give the role with 'agentic members put USER admin'"
+        f"changing prices and limits takes the role admin in the organization, and {user_id} does not have it; ask an admin to do "
+        f"it, or whoever administers the database to give the role with 'agentic members put {user_id} admin'"
     )
