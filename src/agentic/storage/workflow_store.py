@@ -138,7 +138,6 @@ def _view(row: Mapping[str, Any]) -> NodeView:
         overdue=row["overdue"],
         state=row["state"],
         error_code=row["error_code"],
-        partial_reason=row["partial_reason"],
         digest=row["request_digest"],
         due=row["due"],
         due_at=row["due_at"],

@@ -9,6 +9,7 @@ import pytest
 from pydantic import JsonValue
 
 from agentic.contract.events import EventName
+from agentic.contract.principal import Role
 from agentic.runtime.workflow import WorkflowContext, tool_step
 from agentic.runtime.workflow.leading import NodeLeader
 from agentic.services.approvals.models import Verdict
@@ -171,6 +172,29 @@ async def _answer(s: Stage, approval_id: UUID, verdict: str) -> None:
 
 async def _is(s: Stage, node: str, state: str) -> bool:
     return (await s.states()).get(node) == state
+
+
+@pytest.mark.guarantee("A5", "A2")
+async def test_an_approval_whose_decider_lost_the_role_is_asked_for_again_and_the_function_waits_again(
+    database: str,
+) -> None:
+    world = World()
+    async with stage(database, flow_app(send_one, [world.send()])) as s:
+        leaver = uuid4()
+        await s.platform.approval_store.put_member(s.organization_id, leaver, Role.APPROVER)
+        await s.send("flow")
+        await s.waiting("mail/approval-0/wait-0")
+        (asked,) = await s.platform.approvals.find(s.organization_id, status="pending")
+        await s.platform.approvals.decide(s.organization_id, asked.id, user_id=leaver, verdict=Verdict.APPROVED)
+        await s.execute("delete from agent.members where user_id = %(leaver)s", leaver=leaver)
+        await s.deliver()
+        await s.waiting("mail/approval-1/wait-0")
+        assert world.effects == []
+        await s.decide()
+        await s.deliver()
+        (run,) = await s.ended()
+        assert run.result == "sent"
+        assert world.of("mail.send") == ["hello"]
 
 
 async def test_another_organizations_events_end_no_wait(database: str) -> None:

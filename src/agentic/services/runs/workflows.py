@@ -70,7 +70,6 @@ class NodeView:
     state: str | None
     """``None`` for a node that has no run yet."""
     error_code: str | None
-    partial_reason: str | None
     digest: str | None
     due: bool
     """Nothing keeps it from running now: its question has an answer, its time has come, no lease is live."""

@@ -78,7 +78,7 @@ from led cross join lateral agent.segment_money(led.root_run_id, led.id, led.org
 -- name: look
 -- Where a node stands: its answer if it has one, what it waits for, and how its container is.
 select c.state as container_state, c.error_code as container_error, c.cancel_requested_at is not null as cancelled,
-    c.deadline_at <= clock_timestamp() as overdue, n.state, n.error_code, n.partial_reason, n.request_digest,
+    c.deadline_at <= clock_timestamp() as overdue, n.state, n.error_code, n.request_digest,
     greatest(n.due_at, n.lease_expires_at, clock_timestamp()) as due_at,
     coalesce(agent.run_is_due(n), false) as due,
     extract(epoch from least(c.deadline_at, (
