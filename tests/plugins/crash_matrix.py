@@ -1,7 +1,8 @@
-"""Kills a worker at every statement boundary of a call, for each class and watermark, and lets the next worker go on.
+"""Kills a worker at every point of a run, for each class and watermark, and lets the next worker go on.
 
-A driver process: it imports everything once and forks, so that a cell costs a fork and its waits. ``python -m crash_matrix FILE`` reads
-nothing and writes one JSON object per cell to FILE. The provider is a process of its own that counts what really happened.
+A driver process: it imports everything once and forks, so that a cell costs two forks and its waits. ``python -m crash_matrix FOLDER``
+writes one JSON object per cell there. The provider is a process of its own that counts what really happened. Nobody tells the next
+worker which run to lead: it sweeps, and leads what it is nudged to.
 """
 
 import asyncio
@@ -10,8 +11,10 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict, dataclass, replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,49 +23,46 @@ from uuid import UUID
 import agno.agent
 from pydantic import BaseModel
 
-from agentic.bootstrap import App, open_platform
+from agentic.bootstrap import App, Platform, open_platform
 from agentic.contract.principal import Principal, Role
+from agentic.local.crash_points import AFTER_ANSWER, CrashPoint
+from agentic.local.crash_points.dying import DyingBus, DyingDatabase, dying_model, dying_tool
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.script import Call, Calls, Say, Turn
+from agentic.runtime.agent.sweeps import Sweeps
+from agentic.services.approvals.models import Verdict
+from agentic.services.connections.fixed import FixedConnections
+from agentic.services.outbox.service import EventBus
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, internal_tool
 from agentic.services.tools.handlers.http import GovernedClient
 from agentic.storage.database import Database
 from agentic.storage.pool import Pool
-from agentic.storage.queries import load_queries
-from agentic.testing import EffectLedger, RecordingBus, die
+from agentic.testing import EffectLedger, RecordingBus
 
 CLASSES = ("idempotent", "conditional", "non_idempotent")
 WATERMARKS = ("at_claim", "at_transport")
-POINTS = (
-    "before preflight",
-    "after preflight",
-    "before claim",
-    "after claim",
-    "before mark_effect_sent",
-    "after mark_effect_sent",
-    "accepted by the provider",
-    "before end_complete",
-    "after end_complete",
-    "before the next append",
-    "after the next append",
-)
-"""Where the first worker dies. The provider kills it once it has accepted, and before it answers."""
 AT_ONCE = 6
 LIMIT_S = 40
 TIME_PASSES = (
     "update agent.runs set lease_expires_at = clock_timestamp() where id = %(run)s and lease_expires_at is not null",
     "update agent.idempotency_keys set lease_expires_at = clock_timestamp() where run_id = %(run)s and state = 'processing'",
+    "update agent.outbox set created_at = created_at - interval '1 minute', next_attempt_at = clock_timestamp() where run_id = %(run)s",
 )
-"""The leases of a dead worker run out. Moved rather than waited for, so that a slow machine kills nobody too early."""
-ORGANIZATION, USER = UUID(int=1), UUID(int=2)
+"""The leases of a dead worker run out, and its events are old. Moved rather than waited for, so that a slow machine kills nobody too early."""
+ORGANIZATION, REQUESTER, APPROVER = UUID(int=1), UUID(int=2), UUID(int=3)
 assert agno.agent.__name__  # imported before the forks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One death, and what became of the run."""
+    """One death, and what became of the run.
+
+    Attributes:
+        asked: questions that were put to a person, all of them together.
+        whole: the run's record verifies.
+    """
 
     cls: str
     watermark: str
@@ -72,6 +72,8 @@ class Cell:
     claim: str = ""
     effects: int = 0
     requests: int = 0
+    asked: int = 0
+    whole: bool = False
 
 
 class Words(BaseModel):
@@ -83,14 +85,23 @@ class Done(BaseModel):
 
 
 def cells() -> list[Cell]:
-    """Every cell that exists: a tool marked with its claim makes no statement of its own for the watermark."""
+    """Every cell that exists: only the points of the call itself can tell one watermark from the other."""
     return [
         Cell(cls=cls, watermark=watermark, point=point)
         for cls in CLASSES
         for watermark in WATERMARKS
-        for point in POINTS
-        if watermark == "at_transport" or "mark_effect_sent" not in point
+        for point in CrashPoint
+        if watermark == "at_transport" or (point in _OF_THE_CALL and "watermark" not in point)
     ]
+
+
+_OF_THE_CALL = frozenset(CrashPoint(point) for point in AFTER_ANSWER) - {
+    CrashPoint.AFTER_DECISION,
+    CrashPoint.BEFORE_RESUME,
+    CrashPoint.AFTER_RESUME,
+    CrashPoint.BEFORE_FINISH,
+    CrashPoint.AFTER_FINISH,
+}
 
 
 # -- the provider ------------------------------------------------------------------------------------------------------
@@ -124,61 +135,35 @@ class Provider(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-# -- the worker --------------------------------------------------------------------------------------------------------
+# -- the workers -------------------------------------------------------------------------------------------------------
 
 
-class DyingDatabase(Database):
-    """Dies before or after a statement of this name, the first time."""
+class Trigger:
+    """Whether the first worker dies at its point now: it is pulled once the run has come far enough."""
 
-    def __init__(self, pool: Pool, point: str) -> None:
-        super().__init__(pool)
-        self._when, _, self._name = point.partition(" ")
-        self._claimed = False
-        self._claim_row = load_queries("calls")["claim_row"]
-        self._names = {text: name for group in ("calls", "runs") for name, text in load_queries(group).items()}
+    def __init__(self) -> None:
+        self.pulled = False
 
-    def _is_here(self, statement: str) -> bool:
-        name = self._names.get(statement, "")
-        if statement.startswith("with done as ("):
-            name = "end_complete"
-        elif statement.endswith(self._claim_row):
-            name = "claim"
-        self._claimed = self._claimed or name == "claim"
-        if self._name == "the next append":
-            return name in ("append", "finish") and self._claimed
-        return name == self._name
-
-    async def one(self, statement: Any, params: Any) -> Any:
-        """Run it, or die."""
-        here = self._is_here(statement)
-        if here and self._when == "before":
-            die()
-        row = await super().one(statement, params)
-        if here and self._when == "after":
-            die()
-        return row
-
-    async def count(self, statement: Any, params: Any) -> int:
-        """Run it, or die."""
-        here = self._is_here(statement)
-        if here and self._when == "before":
-            die()
-        touched = await super().count(statement, params)
-        if here and self._when == "after":
-            die()
-        return touched
+    def __call__(self, run_id: UUID | None) -> bool:
+        """Implements ``Armed``."""
+        return self.pulled
 
 
-def app(cell: Cell, origin: str, *, first: bool) -> App:
-    """One tool of the cell's class over HTTP, and a model that words everything anew whenever it is asked."""
+def app(cell: Cell, origin: str, trigger: Trigger) -> App:
+    """A read, then a tool of the cell's class over HTTP that must ask, and a model that words everything anew whenever it is asked."""
     extra: dict[str, Any] = {"vendor_key_ttl_s": 3600} if cell.cls == "conditional" else {}
+    point = CrashPoint(cell.point)
+
+    @internal_tool("act.look", "Look.")
+    async def look(ctx: CallContext, args: Words) -> Done:
+        return Done(number=0)
 
     @internal_tool(
-        "act.do", "Act.", side_effects="write", risk="low", repeatable=False, idempotency=cell.cls, watermark=cell.watermark,
-        timeout_s=30, **extra,
+        "act.do", "Act.", side_effects="write", risk="high", repeatable=False, idempotency=cell.cls, watermark=cell.watermark,
+        timeout_s=30, approval_preview=True, preview=_preview, **extra,
     )  # fmt: skip
     async def act(ctx: CallContext, args: Words) -> Done:
-        kill = str(os.getpid()) if first and cell.point == "accepted by the provider" else "0"
+        kill = str(os.getpid()) if trigger.pulled and point is CrashPoint.EFFECT_ACCEPTED else "0"
         headers = {
             "X-Cell": _name(cell), "X-Class": cell.cls, "X-Kill": kill, "Idempotency-Key": ctx.idempotency_key or "",
         }  # fmt: skip
@@ -189,59 +174,102 @@ def app(cell: Cell, origin: str, *, first: bool) -> App:
             await client.post_bytes("/act", json.dumps({"text": args.text}).encode(), headers=headers)
         return Done(number=1)
 
-    tools: list[Tool] = [act]
-    script: list[Turn] = [Calls([Call("act.do", {"text": "hello"}, reword=("text",))]), Say("Done.")]
-    return App(tools=tools, models={"scripted": lambda: ScriptedModel(script=script, reword=True)})
+    tools: list[Tool] = [look, dying_tool(act, point, trigger)]
+    script: list[Turn] = [
+        Calls([Call("act.look", {"text": "there"}, reword=("text",))]),
+        Calls([Call("act.do", {"text": "hello"}, reword=("text",))]),
+        Say("Done."),
+    ]
+
+    def model() -> object:
+        scripted = ScriptedModel(script=script, reword=True)
+        return dying_model(scripted, trigger) if point is CrashPoint.MODEL_STREAM else scripted
+
+    return App(tools=tools, models={"scripted": model}, connections=FixedConnections())
 
 
-async def first_worker(cell: Cell, url: str, origin: str, run_id: UUID) -> None:
-    """Leads until it is killed."""
+async def _preview(ctx: CallContext, args: Words) -> str:
+    return args.text
+
+
+def opened(cell: Cell, url: str, origin: str, trigger: Trigger, bus: EventBus) -> AbstractAsyncContextManager[Platform]:
+    """A worker's platform."""
 
     def dying(pool: Pool) -> Database:
-        return DyingDatabase(pool, cell.point)
+        return DyingDatabase(pool, CrashPoint(cell.point), trigger)
 
-    async with open_platform(
-        app(cell, origin, first=True), url, bus=RecordingBus(), max_connections=2, stores_on=dying
-    ) as platform:
-        await platform.leader.advance(ORGANIZATION, run_id)
+    return open_platform(app(cell, origin, trigger), url, bus=bus, max_connections=2, stores_on=dying)
+
+
+async def start(cell: Cell, url: str, origin: str, known: Callable[[str], object]) -> None:
+    """Starts the cell's run and leads it until the death; the run's id is made known before."""
+    trigger = Trigger()
+    async with opened(cell, url, origin, trigger, RecordingBus()) as platform:
+        await platform.approval_store.put_member(ORGANIZATION, REQUESTER, Role.MEMBER)
+        await platform.approval_store.put_member(ORGANIZATION, APPROVER, Role.APPROVER)
+        agent = AgentDefinition(name="tested", instructions="Act.", model="scripted", tools=("act.look", "act.do"))
+        principal = Principal(organization_id=ORGANIZATION, user_id=REQUESTER)
+        started = await platform.runs.start(agent, "Go.", principal=principal, request_key=_name(cell))
+        known(str(started.run_id))
+        trigger.pulled = cell.point not in AFTER_ANSWER
+        await platform.leader.advance(ORGANIZATION, started.run_id)
+    bus: EventBus = DyingBus() if cell.point == CrashPoint.AFTER_DECISION else RecordingBus()
+    async with opened(cell, url, origin, trigger, bus) as platform:
+        await decide(platform, started.run_id)
+        trigger.pulled = True
+        await platform.leader.advance(ORGANIZATION, started.run_id)
+
+
+async def decide(platform: Platform, run_id: UUID) -> int:
+    """A person approves whatever the run asks; how many questions there were."""
+    pending = await platform.approvals.find(ORGANIZATION, run_id=run_id, status="pending")
+    for approval in pending:
+        await platform.approvals.decide(ORGANIZATION, approval.id, user_id=APPROVER, verdict=Verdict("approved"))
+    return len(pending)
 
 
 async def next_worker(cell: Cell, url: str, origin: str, run_id: UUID) -> str:
     """Goes on until the run ends; what stands then, as JSON."""
-    async with open_platform(app(cell, origin, first=False), url, bus=RecordingBus(), max_connections=2) as platform:
+    bus = RecordingBus()
+    async with opened(cell, url, origin, Trigger(), bus) as platform:
+        sweeps = Sweeps(
+            runs=platform.run_store,
+            approvals=platform.approvals,
+            journal=platform.journal,
+            outbox=platform.outbox,
+            quiet_s=0.2,
+        )
         for statement in TIME_PASSES:
             await platform.database.count(statement, {"run": run_id})
         until = time.monotonic() + LIMIT_S
         while time.monotonic() < until:
-            await platform.leader.advance(ORGANIZATION, run_id)
             tree = await platform.runs.tree(ORGANIZATION, run_id)
             if tree.run["finished_at"] is not None:
                 break
-            await asyncio.sleep(0.1)
+            await decide(platform, run_id)
+            await sweeps.outbox()
+            await sweeps.runs()
+            mine = [event for event in bus.events if event.run_id == run_id]
+            bus.events.clear()
+            for _ in mine:
+                await platform.leader.advance(ORGANIZATION, run_id)
+            if not mine:
+                await asyncio.sleep(0.05)
         rows = await platform.database.all(
             "select state from agent.idempotency_keys where run_id = %(run)s", {"run": run_id}
         )
         states = ",".join(row["state"] for row in rows) or "none"
         audit = await platform.audit.verify(ORGANIZATION, run_id)
-        assert audit.whole, audit.findings
-        return json.dumps({"run": tree.run["state"], "claim": states})
-
-
-async def start(cell: Cell, url: str, origin: str) -> str:
-    """Starts the cell's run; its id."""
-    async with open_platform(app(cell, origin, first=False), url, bus=RecordingBus(), max_connections=2) as platform:
-        await platform.approval_store.put_member(ORGANIZATION, USER, Role.MEMBER)
-        agent = AgentDefinition(name="tested", instructions="Act.", model="scripted", tools=("act.do",))
-        principal = Principal(organization_id=ORGANIZATION, user_id=USER)
-        started = await platform.runs.start(agent, "Go.", principal=principal, request_key=_name(cell))
-        return str(started.run_id)
+        return json.dumps(
+            {"run": tree.run["state"], "claim": states, "asked": len(tree.approvals), "whole": audit.whole}
+        )
 
 
 # -- the driver --------------------------------------------------------------------------------------------------------
 
 
 def _name(cell: Cell) -> str:
-    return f"{cell.cls}-{cell.watermark}-{cell.point}".replace(" ", "_")
+    return f"{cell.cls}-{cell.watermark}-{cell.point}"
 
 
 def forked(work: Callable[[], Coroutine[Any, Any, str | None]], out: Path | None = None) -> int:
@@ -254,6 +282,8 @@ def forked(work: Callable[[], Coroutine[Any, Any, str | None]], out: Path | None
             if out is not None:
                 out.write_text(answer or "")
             status = 0
+        except BaseException:  # noqa: BLE001 - a child of the driver must not go on as the driver
+            traceback.print_exc()
         finally:
             os._exit(status)
     return os.waitpid(pid, 0)[1]
@@ -262,20 +292,15 @@ def forked(work: Callable[[], Coroutine[Any, Any, str | None]], out: Path | None
 def one_cell(cell: Cell, url: str, origin: str, folder: Path) -> Cell:
     """One death and its recovery."""
     run_file, out = folder / f"{_name(cell)}.run", folder / f"{_name(cell)}.out"
-    forked(lambda: start(cell, url, origin), run_file)
+    died = forked(lambda: start(cell, url, origin, run_file.write_text))
     run_id = UUID(run_file.read_text())
-    died = forked(lambda: first_worker(cell, url, origin, run_id))
     forked(lambda: next_worker(cell, url, origin, run_id), out)
-    stands = json.loads(out.read_text())
-    return Cell(
-        cls=cell.cls,
-        watermark=cell.watermark,
-        point=cell.point,
+    return replace(
+        cell,
         killed=os.WIFSIGNALED(died) and os.WTERMSIG(died) == signal.SIGKILL,
-        run=stands["run"],
-        claim=stands["claim"],
         effects=EffectLedger(folder / f"{_name(cell)}.effects").count(),
         requests=EffectLedger(folder / f"{_name(cell)}.requests").count(),
+        **json.loads(out.read_text()),
     )
 
 
@@ -295,9 +320,13 @@ def main(arguments: Sequence[str]) -> None:
                 cell = waiting.pop(0)
                 pid = os.fork()
                 if pid == 0:
-                    result = one_cell(cell, url, origin, folder)
-                    (folder / f"{_name(cell)}.cell").write_text(json.dumps(asdict(result)))
-                    os._exit(0)
+                    try:
+                        result = one_cell(cell, url, origin, folder)
+                        (folder / f"{_name(cell)}.cell").write_text(json.dumps(asdict(result)))
+                    except Exception:  # noqa: BLE001 - a child of the driver must not go on as the driver
+                        traceback.print_exc()
+                    finally:
+                        os._exit(0)
                 running[pid] = cell
             pid, _ = os.waitpid(-1, 0)
             running.pop(pid, None)
