@@ -40,6 +40,7 @@ from agentic.storage.audit_store import PostgresAuditStore
 from agentic.storage.call_ledger import PostgresCallLedger
 from agentic.storage.catalogue_store import PostgresCatalogueStore
 from agentic.storage.database import Database
+from agentic.storage.event_store import PostgresEventStore
 from agentic.storage.job_store import PostgresJobStore
 from agentic.storage.journal_store import PostgresJournalStore
 from agentic.storage.meter_ledger import PostgresMeterLedger
@@ -100,6 +101,7 @@ class Platform:
     database: Database
     runs: Runs
     run_store: PostgresRunStore
+    events: PostgresEventStore
     usage: PostgresUsageStore
     approvals: ApprovalService
     approval_store: PostgresApprovalStore
@@ -158,6 +160,7 @@ async def open_platform(
     async with open_pool(database_url, max_size=max_connections) as pool:
         database = stores_on(pool)
         run_store = PostgresRunStore(database)
+        events = PostgresEventStore(database)
         workflow_store = PostgresWorkflowStore(database)
 
         async def words(ctx: CallContext) -> list[str]:
@@ -198,9 +201,11 @@ async def open_platform(
                     models=loop,
                     flush=outbox.flush,
                     may_ask=engine.may_ask,
+                    agents=app.agent,
                     timings=timings,
                 ),
                 run_store=run_store,
+                events=events,
                 usage=PostgresUsageStore(database),
                 approvals=approvals,
                 approval_store=approval_store,
@@ -230,6 +235,7 @@ async def open_platform(
                     flush=outbox.flush,
                     timings=timings,
                     environment=environment,
+                    words=events,
                 ),
                 sweeper=Sweeps(
                     runs=run_store,

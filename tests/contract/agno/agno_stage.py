@@ -48,6 +48,7 @@ class Hooks:
         self.events: list[str] = []
         self.reads: list[ProposedCall] = []
         self.attempts: list[ModelAttempt] = []
+        self.words: list[str] = []
         self.answer_only = False
 
     async def before_request(self, new: Sequence[RunMessage]) -> bool:
@@ -64,6 +65,9 @@ class Hooks:
         self.events.append(f"read {call.model_call_id}")
         self.reads.append(call)
         return Answer(text=result_of(call), trust=Trust.EXTERNAL)
+
+    def said(self, text: str) -> None:
+        self.words.append(text)
 
     def attempted(self, attempt: ModelAttempt) -> None:
         self.attempts.append(attempt)

@@ -28,6 +28,8 @@ from agentic.runtime.agent.money import before_segment, unpriced
 from agentic.runtime.agent.ports import AgentLoop, ProposedCall, Turn, TurnCompleted, TurnFailed, TurnPaused
 from agentic.runtime.agent.repeats import Repeats
 from agentic.runtime.agent.timings import Timings, fault_wait_s, provider_wait_s
+from agentic.runtime.agent.words import Words
+from agentic.services.runs.events import WordsStore
 from agentic.services.runs.models import Append, LedRun, Moved, Proposal, RunEnd, Unpriced
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.calls import ToolInvocation
@@ -61,6 +63,7 @@ class Advance:
         flush: Flush,
         timings: Timings | None = None,
         environment: Literal["live", "frozen"] = "live",
+        words: WordsStore | None = None,
     ) -> None:
         self._store = store
         self._invoker = invoker
@@ -69,6 +72,7 @@ class Advance:
         self._flush = flush
         self._timings = timings or Timings()
         self._environment = environment
+        self._words = words
         self.draining = Draining()
 
     async def advance(self, organization_id: UUID, run_id: UUID) -> Advanced:
@@ -127,6 +131,8 @@ class Advance:
         except Exception as fault:
             _report(fault, led)
             return await self._faulted(segment, led, fault)
+        finally:
+            await segment.words.settle()
 
     async def _open(self, led: LedRun, stop: SegmentStop) -> Segment:
         definition = AgentDefinition.model_validate(dict(led.definition))
@@ -155,6 +161,7 @@ class Advance:
             stop=stop,
             slice_ends=self._clock.monotonic() + self._timings.slice_s,
             repeats=Repeats(led.breakers),
+            words=Words(self._words, led.lease),
             provider_failures=led.provider_failures,
         )
         segment.opened = SpanRecord(
@@ -260,7 +267,7 @@ class Advance:
         self._close(segment, SpanStatus.OK, "parked")
         moved = await self._store.park(
             segment.lease,
-            segment.take(),
+            await segment.collect(),
             questions,
             expires_s=self._timings.approval_expires_s,
         )
@@ -278,7 +285,7 @@ class Advance:
         self._close(segment, SpanStatus.OK if orderly else SpanStatus.ERROR, "released")
         moved = await self._store.release(
             segment.lease,
-            segment.take(),
+            await segment.collect(),
             due_at=due_at,
             due_in_s=due_in_s,
             orderly=orderly,
@@ -293,7 +300,7 @@ class Advance:
         self._close(
             segment, status, end.error_code or end.state, said=said or (str(fault) if fault is not None else None)
         )
-        moved = await self._store.finish(segment.lease, segment.take(), end)
+        moved = await self._store.finish(segment.lease, await segment.collect(), end)
         if isinstance(moved, Unpriced):
             refused = unpriced(moved)
             return await self._finish(segment, _ended(refused), said=str(refused))

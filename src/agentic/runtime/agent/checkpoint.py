@@ -21,6 +21,7 @@ from agentic.runtime.agent.money import before_request
 from agentic.runtime.agent.ports import Answer, ModelAttempt, ProposedCall, RunMessage
 from agentic.runtime.agent.repeats import Repeats
 from agentic.runtime.agent.stops import record_stop
+from agentic.runtime.agent.words import Words
 from agentic.services.runs.models import Append, Counters, Lease, Proposal, Unpriced
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.calls import ToolCall, ToolInvocation
@@ -42,6 +43,7 @@ class Segment:
     stop: SegmentStop
     slice_ends: float
     repeats: Repeats
+    words: Words
     provider_failures: int = 0
     """How often in a row the model's provider was down before this segment."""
     unsaved: list[RunMessage] = field(default_factory=list)
@@ -77,21 +79,27 @@ class Segment:
         for message in fresh:
             self.inv = replace(self.inv, context_trust=self.inv.context_trust.lowered_by(message.trust))
 
+    async def collect(self, *, proposals: Sequence[Proposal] = ()) -> Append:
+        """Everything that waits to be written, once; behind the model's words that are being told."""
+        await self.words.settle()
+        return self.take(proposals=proposals)
+
     def take(self, *, proposals: Sequence[Proposal] = ()) -> Append:
-        """Everything that waits to be written, once."""
+        """The same, without the wait."""
         append = Append(
             format=self.format,
             messages=tuple(self.unsaved),
             proposals=tuple(proposals),
             answered=tuple(self.answered),
             breakers=self.repeats.take(),
+            words=self.words.take(),
             trail=self.trail.take(),
         )
         self.unsaved, self.answered = [], []
         return append
 
     def put_back(self, append: Append) -> None:
-        """Undo a ``take`` whose write did not happen."""
+        """Undo a ``take`` whose write did not happen. Words are not told twice."""
         self.unsaved[:0] = append.messages
         self.answered[:0] = append.answered
         if append.breakers is not None:
@@ -134,6 +142,7 @@ class SegmentHooks:
             segment.trail.model_requests -= 1  # counted, and not made after all
             raise
         segment.requests += 1
+        segment.words.begin()
         return segment.repeats.must_answer
 
     async def answered(self, assistant: RunMessage, calls: Sequence[ProposedCall]) -> None:
@@ -160,8 +169,13 @@ class SegmentHooks:
         segment.repeats.answered(call, result, segment.trail.evidence.pop(call.model_call_id, None))
         return answer_of(segment.inv, call, result)
 
+    def said(self, text: str) -> None:
+        self._segment.words.said(text)
+
     def attempted(self, attempt: ModelAttempt) -> None:
         segment = self._segment
+        if not attempt.ok:
+            segment.words.give_up()
         span_id = uuid4()
         answer_only = segment.repeats.must_answer
         segment.trail.spans.append(_llm_span(span_id, segment.inv.parent_span_id, attempt, answer_only=answer_only))
@@ -169,7 +183,7 @@ class SegmentHooks:
 
     async def save(self, *, proposals: Sequence[Proposal] = ()) -> Counters:
         """Write everything that waits. Raises the segment's stop when the lease is lost."""
-        append = self._segment.take(proposals=proposals)
+        append = await self._segment.collect(proposals=proposals)
         try:
             counters = await self._store.append(self._segment.lease, append)
         except Exception:

@@ -92,6 +92,7 @@ class GovernedModel(Model):
         if response.response_usage is not None:
             attempt.usage(response.response_usage)
         self._report(attempt)
+        self._tell(response)
         return response
 
     async def ainvoke_stream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ModelResponse]:
@@ -104,6 +105,7 @@ class GovernedModel(Model):
                 if delta.response_usage is not None:
                     attempt.usage(delta.response_usage)
                 said = said or bool(delta.content or delta.tool_calls or delta.reasoning_content)
+                self._tell(delta)
                 yield delta
             self._require(said=said)
         except BaseException as exc:
@@ -169,6 +171,10 @@ class GovernedModel(Model):
             raise self.turn.stop.record(left.kind, left.code)
         request = {**request, "messages": [sendable(message) for message in request["messages"]]}
         return answer_only(self, request) if must_answer else request
+
+    def _tell(self, said: ModelResponse) -> None:
+        if isinstance(said.content, str) and said.content:
+            self.turn.hooks.said(said.content)
 
     def _begin(self) -> Attempt:
         self.turn.failure = self.turn.reason = self.turn.said_error = None
