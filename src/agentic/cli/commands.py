@@ -53,7 +53,7 @@ app.command("worker")(dev.worker)
 app.command("usage")(usage.usage)
 app.command("serve")(serve.serve)
 app.command("token")(dev.token)
-app.command("demo")(demo.demo)
+app.command("demo", epilog=demo.CRASH_POINTS)(demo.demo)
 
 
 def _version(asked: bool) -> None:

@@ -7,6 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from agentic.cli.options import settings_of
+from agentic.local.crash_points import SENTENCES, CrashPoint
+
+CRASH_POINTS = "\b\nPoints of --crash-at, in the order a run comes to them:\n" + "\n".join(
+    f"  {point:<22} {sentence}" for point, sentence in SENTENCES.items()
+)
 
 
 def demo(
@@ -16,6 +21,12 @@ def demo(
     crash: Annotated[
         bool, typer.Option("--crash", help="Kill the worker right after the provider took the email.")
     ] = False,
+    crash_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POINT", help="Kill the process that has the run in hand at a point; they are listed below."
+        ),
+    ] = None,
     no_vendor_key: Annotated[bool, typer.Option("--no-vendor-key", help="Send without an idempotency key.")] = False,
     csv: Annotated[
         Path | None,
@@ -40,9 +51,25 @@ def demo(
     options = DemoOptions(
         yes=yes,
         json=as_json,
-        crash=crash,
+        crash_at=_point(crash_at, crash=crash),
         vendor_key=not no_vendor_key,
         csv=csv,
         folder=DEFAULT_FOLDER if folder is None else folder,
     )
     raise typer.Exit(tell(options, show_tree))
+
+
+def _point(named: str | None, *, crash: bool) -> CrashPoint | None:
+    """The point a person chose.
+
+    Raises:
+        BadParameter: there is none of this name; names those there are.
+    """
+    if named is None:
+        return CrashPoint.EFFECT_ACCEPTED if crash else None
+    try:
+        return CrashPoint(named)
+    except ValueError:
+        raise typer.BadParameter(
+            f"there is no point {named!r}; the points are {', '.join(CrashPoint)}", param_hint="--crash-at"
+        ) from None

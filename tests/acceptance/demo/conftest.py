@@ -147,7 +147,7 @@ def _workers(marker: str) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            is_worker = entry.name.isdigit() and b"agentic.local.worker" in (entry / "cmdline").read_bytes()
+            is_worker = entry.name.isdigit() and b"agentic.local.demo.worker" in (entry / "cmdline").read_bytes()
             if is_worker and f"AGENTIC_TEST_MARK={marker}".encode() in (entry / "environ").read_bytes():
                 found.append(int(entry.name))
     return found

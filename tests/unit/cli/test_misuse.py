@@ -5,6 +5,7 @@ import json
 import pytest
 
 from agentic.cli import main
+from agentic.local.crash_points import SENTENCES, CrashPoint
 
 
 @pytest.mark.parametrize("arguments", [["--folder", "", "demo", "--json"], ["demo", "--json", "--shrug"]])
@@ -27,3 +28,20 @@ def test_an_empty_folder_is_refused_with_the_remedy(capsys: pytest.CaptureFixtur
     out, err = capsys.readouterr()
     assert out == ""
     assert "it is empty; name a folder" in err
+
+
+def test_a_point_that_does_not_exist_is_refused_with_those_that_do(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["demo", "--crash-at", "nowhere"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert all(point in said for point in CrashPoint)
+
+
+def test_the_help_of_the_demo_says_every_point_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["demo", "--help"])
+    assert ended.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    for point, sentence in SENTENCES.items():
+        assert any(line.split() == [point, *sentence.split()] for line in lines)

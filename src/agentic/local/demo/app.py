@@ -1,10 +1,12 @@
 """The demo's app, as its processes open it: the API's for the contracts, the workers' to run them."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from agentic.bootstrap import App
+from agentic.local.crash_points import ArmedByFile, CrashPoint
+from agentic.local.crash_points.dying import dying_model, dying_tool
 from agentic.local.demo.agent import definition
 from agentic.local.demo.crm_tools import crm_tools
 from agentic.local.demo.email_tool import MAIL, email_tool
@@ -18,12 +20,24 @@ from agentic.storage.pool import Pool, open_pool
 def demo_app(pool: Pool, settings: DemoSettings) -> App:
     """The app over a database that has the CRM's tables."""
     email = email_tool(settings.mail, vendor_key=settings.vendor_key, timeout_s=settings.email_timeout_s)
+    models: dict[str, Callable[[], object]] = {REHEARSAL: lambda: rehearsal(settings.target)}
+    if settings.crash is not None:
+        armed = ArmedByFile(settings.crash.armed)
+        email = dying_tool(email, settings.crash.point, armed)
+        if settings.crash.point is CrashPoint.MODEL_STREAM:
+            models = {settings.model: lambda: dying_model(_model(settings), armed)}
     return App(
         tools=(*crm_tools(pool), email),
         agents=(definition(settings.model),),
-        models={REHEARSAL: lambda: rehearsal(settings.target)},
+        models=models,
         connections=FixedConnections({MAIL: settings.mail.key}),
     )
+
+
+def _model(settings: DemoSettings) -> object:
+    from agentic.runtime.agent.agno.providers import resolve  # half a second that nobody else spends here
+
+    return rehearsal(settings.target) if settings.model == REHEARSAL else resolve(settings.model, {})
 
 
 @asynccontextmanager

@@ -101,7 +101,14 @@ async def _tell(
         emails = await stage.emails(tree["run"]["id"])
         for left in await stage.still_open():
             screen.note(_goes_on(str(left)))
-        end = summary(tree, emails, model=casting.model, seconds_to_card=story.seconds_to_card, seconds=elapsed())
+        end = summary(
+            tree,
+            emails,
+            model=casting.model,
+            seconds_to_card=story.seconds_to_card,
+            seconds=elapsed(),
+            killed=stage.killer is not None and stage.killer.struck,
+        )
     return tree, emails, end
 
 

@@ -1,4 +1,4 @@
-"""The crash: durations short enough to watch, a worker that dies at the worst moment, and sweeps that do not wait for cron.
+"""The crash: durations short enough to watch, a worker that dies at a point, and sweeps that do not wait for cron.
 
 In production a lease runs 60 seconds and the sweeps run every minute; what happens is the same, later.
 """
@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from agentic.bootstrap import Platform
+from agentic.local.crash_points import AFTER_ANSWER, ArmedByFile, CrashPoint
 from agentic.local.demo.email_tool import RUN_ID
 from agentic.local.providers.mail import Message
 from agentic.local.worker import WorkerProcess
@@ -25,19 +26,53 @@ _log = logging.getLogger(__name__)
 
 
 class Killer:
-    """Kills the worker in hand once, when the provider has accepted an email of the run and not yet answered."""
+    """Sees to it that one process dies at the point, once, and knows that death from any other.
 
-    def __init__(self) -> None:
-        self.run_id: UUID | None = None
-        self.victim: WorkerProcess | None = None
-        self.struck = asyncio.Event()
+    Args:
+        point: where.
+        armed: tells the workers, which die by themselves at most points.
+    """
+
+    def __init__(self, point: CrashPoint, armed: ArmedByFile) -> None:
+        self.point = point
+        self.struck = False
+        """Whether the process is dead."""
+        self._armed = armed
+        self._run_id: UUID | None = None
+        self._victim: WorkerProcess | None = None
+        armed.disarm()  # a demo that was killed may have left it armed
+
+    @property
+    def waits_for_answer(self) -> bool:
+        """Whether the point comes after the person's answer."""
+        return self.point in AFTER_ANSWER
+
+    @property
+    def by_decider(self) -> bool:
+        """Whether it is not a worker that dies, but the process that takes the person's answer."""
+        return self.point is CrashPoint.AFTER_DECISION
+
+    @property
+    def aimed(self) -> bool:
+        """Whether a worker is to die that has not yet."""
+        return self._run_id is not None and not self.struck
+
+    def aim(self, run_id: UUID, victim: WorkerProcess) -> None:
+        """From now on, whoever leads this run dies at the point."""
+        self._run_id, self._victim = run_id, victim
+        self._armed.arm(run_id)
+
+    def strike(self) -> None:
+        """It is dead; nobody else shall be."""
+        self.struck = True
+        self._victim = None
+        self._armed.disarm()
 
     async def accepted(self, message: Message) -> None:
-        """Called by the mail provider right after it stored a message."""
-        if self.victim is None or self.struck.is_set() or message.content.metadata.get(RUN_ID) != str(self.run_id):
-            return
-        await self.victim.kill()
-        self.struck.set()
+        """Called by the mail provider right after it stored a message: what it does not get to answer to, dies here."""
+        mine = message.content.metadata.get(RUN_ID) == str(self._run_id)
+        if self.point is CrashPoint.EFFECT_ACCEPTED and self.aimed and mine and self._victim is not None:
+            await self._victim.kill()
 
 
 @asynccontextmanager

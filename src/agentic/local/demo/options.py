@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentic.local.crash_points import CrashPoint
 from agentic.local.home import DEFAULT_FOLDER
 
 
@@ -13,7 +14,7 @@ class DemoOptions:
     Attributes:
         yes: answer the approval with yes instead of asking.
         json: end with one JSON object as the last line of standard output.
-        crash: kill the worker right after the mail provider accepted the email.
+        crash_at: kill the process that has the run in hand at this point; ``None`` kills nobody.
         vendor_key: give ``email.send`` the provider's idempotency key; ``False`` shows a tool without one.
         csv: the person's own CRM export; ``None`` takes the one that ships with the package.
         folder: where the database, the mailbox and the logs are kept.
@@ -21,7 +22,7 @@ class DemoOptions:
 
     yes: bool = False
     json: bool = False
-    crash: bool = False
+    crash_at: CrashPoint | None = None
     vendor_key: bool = True
     csv: Path | None = None
     folder: Path = DEFAULT_FOLDER

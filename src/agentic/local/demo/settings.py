@@ -1,12 +1,14 @@
 """What the demo's processes must agree on, handed to workers through their environment: never the command line, it holds a key."""
 
 import os
+from pathlib import Path
 from typing import Self
 
 from pydantic import ValidationError
 
 from agentic.contract.errors import ProgramFault
 from agentic.contract.values import Value
+from agentic.local.crash_points import CrashPoint
 
 VARIABLE = "AGENTIC_DEMO_SETTINGS"
 EMAIL_TIMEOUT_S = 20.0
@@ -32,6 +34,18 @@ class MailAccount(Value):
     grant: str
 
 
+class Crash(Value):
+    """Where workers are to die.
+
+    Attributes:
+        point: the place.
+        armed: the file that names the run, for as long as they are to.
+    """
+
+    point: CrashPoint
+    armed: Path
+
+
 class DemoSettings(Value):
     """Settings of one demo.
 
@@ -41,6 +55,7 @@ class DemoSettings(Value):
         vendor_key: whether ``email.send`` uses the provider's idempotency key.
         email_timeout_s: how long one send may take.
         target: whom the story is about.
+        crash: where workers die; ``None`` for nowhere.
     """
 
     model: str
@@ -48,6 +63,7 @@ class DemoSettings(Value):
     vendor_key: bool
     email_timeout_s: float
     target: Target
+    crash: Crash | None = None
 
     @classmethod
     def from_environment(cls) -> Self:

@@ -18,16 +18,18 @@ from agentic.contract.principal import Role
 from agentic.functions import run_advance
 from agentic.functions.bus import InngestBus
 from agentic.functions.serve import function_client
+from agentic.local.crash_points import ArmedByFile
 from agentic.local.demo import crash, crm
 from agentic.local.demo.app import demo_app
 from agentic.local.demo.casting import Casting
 from agentic.local.demo.database_check import require_room
+from agentic.local.demo.decider import decide_and_die
 from agentic.local.demo.email_tool import RUN_ID
 from agentic.local.demo.only_one import only_demo
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.person import Person
 from agentic.local.demo.screen import Screen
-from agentic.local.demo.settings import EMAIL_TIMEOUT_S, VARIABLE, DemoSettings, MailAccount
+from agentic.local.demo.settings import EMAIL_TIMEOUT_S, VARIABLE, Crash, DemoSettings, MailAccount
 from agentic.local.demo.workers import Workers
 from agentic.local.engine import FunctionEngine
 from agentic.local.engine.server import bind, serving
@@ -43,6 +45,7 @@ from agentic.storage.pool import open_pool
 HOST = "127.0.0.1"
 ENGINE_GRACE_S = 2.0
 MAILBOX_FILE = "mailbox.jsonl"
+ARMED_FILE = "crash-run"
 _RECENT = 100
 
 
@@ -53,18 +56,19 @@ class Stage:
     Attributes:
         requester: the person who asks for the work.
         approver: another person, who may decide.
-        killer: kills a worker when told whom; idle without ``--crash``.
+        killer: has a process die at a point; ``None`` when nobody is to.
     """
 
     platform: Platform
     requester: Person
     approver: Person
-    killer: crash.Killer
+    killer: crash.Killer | None
     workers: Workers
     logs: Path
     _engine: FunctionEngine | None
     _function: str
     _organization_id: UUID
+    _approver_id: UUID
     _mail: MailAccount
     _database_url: str
     _worker_settings: WorkerSettings
@@ -81,6 +85,15 @@ class Stage:
             settings=self._worker_settings,
             logs=self.logs,
             environment=self._worker_environment,
+        )
+
+    async def approve_and_die(self, approval_id: str) -> int:
+        """Approve in a process that is killed between the commit and the nudge; how it ended, negative for a signal."""
+        return await decide_and_die(
+            approval_id,
+            database_url=self._database_url,
+            organization_id=self._organization_id,
+            user_id=self._approver_id,
         )
 
     async def fault(self, run_id: UUID) -> str | None:
@@ -122,7 +135,7 @@ async def set_stage(
     Raises:
         AgenticError: one of many, each a sentence with its remedy; nothing is left running.
     """
-    killer = crash.Killer()
+    dying = None if options.crash_at is None else Crash(point=options.crash_at, armed=home.folder / ARMED_FILE)
     async with AsyncExitStack() as open_:
         await require_room(database_url)
         await open_.enter_async_context(only_demo(database_url))
@@ -145,7 +158,8 @@ async def set_stage(
             environment = {DEV: engine.url}
         screen.done("Functions", casting.named.url if casting.named else f"embedded engine at {server_url}")
 
-        store = MailStore(path=home.folder / MAILBOX_FILE, on_accepted=killer.accepted if options.crash else None)
+        killer = None if dying is None else crash.Killer(dying.point, ArmedByFile(dying.armed))
+        store = MailStore(path=home.folder / MAILBOX_FILE, on_accepted=killer.accepted if killer else None)
         grant = str(uuid5(who.organization_id, "mailbox"))
         key = secrets.token_urlsafe(24)
         mail_server = await open_.enter_async_context(MailServer(store=store, api_key=key, grant_id=grant))
@@ -156,13 +170,14 @@ async def set_stage(
             model=casting.model,
             mail=mail,
             vendor_key=options.vendor_key,
-            email_timeout_s=crash.EMAIL_TIMEOUT_S if options.crash else EMAIL_TIMEOUT_S,
+            email_timeout_s=crash.EMAIL_TIMEOUT_S if killer else EMAIL_TIMEOUT_S,
             target=casting.target,
+            crash=dying,
         )
         worker_settings = WorkerSettings(
             app_id=app_id,
-            timings=crash.TIMINGS if options.crash else Timings(),
-            claim_grace_s=crash.CLAIM_GRACE_S if options.crash else InvokerSettings().claim_grace_s,
+            timings=crash.TIMINGS if killer else Timings(),
+            claim_grace_s=crash.CLAIM_GRACE_S if killer else InvokerSettings().claim_grace_s,
         )
         client = function_client(app_id, is_production=False if server_url else None, server_url=server_url)
         platform = await open_.enter_async_context(
@@ -191,6 +206,7 @@ async def set_stage(
             _engine=engine,
             _function=f"{app_id}-{run_advance.FUNCTION_ID}",
             _organization_id=who.organization_id,
+            _approver_id=approver_id,
             _mail=mail,
             _database_url=database_url,
             _worker_settings=worker_settings,

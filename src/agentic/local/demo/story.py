@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from agentic.contract.errors import AgenticError
+from agentic.local.crash_points import SENTENCES, CrashPoint
 from agentic.local.demo import agent, crash
 from agentic.local.demo.asking import as_verdict, read_line
 from agentic.local.demo.casting import Casting
@@ -24,6 +25,8 @@ PATIENCE_S = 900.0
 """For a model that thinks."""
 REHEARSAL_PATIENCE_S = 180.0
 FAULTS_EVERY_S = 2.0
+DEATH_PATIENCE_S = 20.0
+"""For a worker that dies right after the commit that is seen here."""
 CANCEL_PATIENCE_S = 20.0
 """For a worker that has the run in hand; cancelled it is in any case."""
 _OVER = ("succeeded", "failed", "cancelled")
@@ -35,6 +38,10 @@ class TookTooLong(AgenticError):
 
 class RunGivenUp(AgenticError):
     """The durable function that leads the run failed for good."""
+
+
+class NotDecided(AgenticError):
+    """The process that was to die deciding ended in another way."""
 
 
 class NoAnswer(AgenticError):
@@ -78,21 +85,25 @@ class Story:
             ProviderDown: the model provider kept failing.
             WorkerFailed, RunGivenUp, ApiRefused, TookTooLong: something is broken.
         """
+        killer = self._stage.killer
         self._worker = await self._start_worker()
         await self._stage.workers.prepare()
         await self._wake_earlier_runs()
-        text = agent.task(self._target)
-        self._screen.title(f"Task: {text}")
-        self.run_id = await self._stage.requester.start(agent.AGENT, text, request_key=f"demo-{uuid4()}")
-        self._stage.killer.run_id = self.run_id
-        approval = await self._until_asked_or_over()
         async with AsyncExitStack() as open_:
-            if approval is not None and self._options.crash:
+            if killer is not None:
                 await open_.enter_async_context(crash.sweeping(self._stage.platform, self._screen.note))
+                if not killer.waits_for_answer:
+                    await self._worker.stop()  # the run is not led before the next one knows where to die
+            text = agent.task(self._target)
+            self._screen.title(f"Task: {text}")
+            self.run_id = await self._stage.requester.start(agent.AGENT, text, request_key=f"demo-{uuid4()}")
+            if killer is not None and not killer.waits_for_answer:
+                self._worker = await self._start_victim(killer)
+            approval = await self._until_asked_or_over()
             while approval is not None:
                 await self._put_to_a_person(approval)
                 approval = await self._until_asked_or_over()
-        self._stage.killer.victim = None
+            await self._bury()
         return await self._stage.requester.run(self.run_id)
 
     async def _wake_earlier_runs(self) -> None:
@@ -149,7 +160,7 @@ class Story:
     async def _look_for_a_fault(self) -> None:
         assert self.run_id is not None
         fault = await self._stage.fault(self.run_id)
-        if fault is not None and not self._options.crash:  # after a crash, the sweeps start the function anew
+        if fault is not None and self._stage.killer is None:  # after a crash, the sweeps start the function anew
             raise RunGivenUp(f"the function that leads run {self.run_id} was given up after its retries: {fault}")
 
     def _show_new(self, tree: Mapping[str, Any]) -> None:
@@ -165,31 +176,60 @@ class Story:
         self._screen.done(worker.name.capitalize(), f"process {worker.pid}")
         return worker
 
+    async def _start_victim(self, killer: crash.Killer) -> WorkerProcess:
+        """A worker that dies at the point, with another one getting ready to follow it."""
+        worker = await self._start_worker()
+        await self._stage.workers.prepare()
+        assert self.run_id is not None
+        killer.aim(self.run_id, worker)
+        return worker
+
     async def _see_to_the_worker(self) -> None:
         worker = self._worker
         if worker is None or worker.running:
             return
-        if worker is not self._stage.killer.victim:
-            raise worker.ended()
-        self._stage.killer.victim = None
-        self._screen.alarm(
-            f"{worker.name} was killed (SIGKILL): the provider had accepted the email, and nobody heard its answer"
-        )
+        self._mourn(worker)
         self._worker = await self._start_worker()
-        self._screen.note("It waits until the dead worker's lease and claim have run out.")
+        self._screen.note("It waits until what the dead worker held has run out.")
+
+    def _mourn(self, worker: WorkerProcess) -> None:
+        """Tell that it was killed, if it was this demo's doing.
+
+        Raises:
+            WorkerFailed: it ended by itself.
+        """
+        killer = self._stage.killer
+        if killer is None or not killer.aimed:
+            raise worker.ended()
+        killer.strike()
+        self._screen.alarm(f"{worker.name} was killed (SIGKILL) at {killer.point}: {SENTENCES[killer.point]}")
+
+    async def _bury(self) -> None:
+        """A worker that dies by the commit that is seen here already is given a moment to be gone."""
+        worker, killer = self._worker, self._stage.killer
+        if worker is None or killer is None or not killer.aimed:
+            return
+        if killer.point in (CrashPoint.AFTER_PARK, CrashPoint.AFTER_FINISH):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DEATH_PATIENCE_S):
+                    await worker.wait()
+        if not worker.running:
+            self._mourn(worker)
 
     @asynccontextmanager
     async def _between_workers(self) -> AsyncIterator[None]:
         """While a person thinks, no process holds the run: the worker that led it has ended, the next one stands by."""
         assert self._worker is not None
+        await self._bury()
         await self._worker.stop()
         self._screen.note(f"The run is parked in the database; {self._worker.name} has ended.")
         self._worker = None
         yield
-        self._worker = await self._start_worker()
-        if self._options.crash:
-            await self._stage.workers.prepare()
-            self._stage.killer.victim = self._worker
+        killer = self._stage.killer
+        if killer is None or killer.struck or killer.by_decider or not killer.waits_for_answer:
+            self._worker = await self._start_worker()
+        else:
+            self._worker = await self._start_victim(killer)
 
     # -- the person ------------------------------------------------------------------------------------------------
 
@@ -201,8 +241,21 @@ class Story:
         self.waits_for = str(approval["id"])
         async with self._between_workers() if first else contextlib.nullcontext():
             verdict = await self._verdict()
-        await self._stage.approver.decide(str(approval["id"]), approve=verdict)
+        await self._decide(str(approval["id"]), verdict)
         self.waits_for = None
+
+    async def _decide(self, approval_id: str, verdict: bool) -> None:
+        killer = self._stage.killer
+        if verdict and killer is not None and killer.by_decider and not killer.struck:
+            status = await self._stage.approve_and_die(approval_id)
+            if status >= 0:
+                raise NotDecided(f"the process that was to decide approval {approval_id} ended with status {status}")
+            killer.strike()
+            self._screen.alarm(
+                f"The deciding process was killed (SIGKILL) at {killer.point}: {SENTENCES[killer.point]}"
+            )
+            return
+        await self._stage.approver.decide(approval_id, approve=verdict)
         self._screen.done("Approved" if verdict else "Rejected", "by another person, through the API")
 
     async def _verdict(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentic.local.crash_points import Left, left
 from agentic.local.demo.options import DemoOptions
 
 
@@ -20,6 +21,7 @@ class Summary:
         model_error: what the model provider said when it was last asked; ``None`` when it answered.
         seconds_to_card: from the start to the approval card; ``None`` when no call asked.
         cost: as a decimal, in the meter's currency.
+        killed: a process was killed at the point that was asked for.
     """
 
     run_id: str
@@ -37,6 +39,7 @@ class Summary:
     cost: str
     seconds_to_card: float | None
     seconds: float
+    killed: bool
 
     def line(self, error: str | None = None) -> str:
         """The machine-readable last line.
@@ -62,6 +65,7 @@ def summary(
     model: str,
     seconds_to_card: float | None,
     seconds: float,
+    killed: bool = False,
 ) -> Summary:
     """Count the tree and the mailbox."""
     run = tree["run"]
@@ -84,6 +88,7 @@ def summary(
         cost=str(tree["cost"]["cost"]),
         seconds_to_card=None if seconds_to_card is None else round(seconds_to_card, 2),
         seconds=round(seconds, 2),
+        killed=killed,
     )
 
 
@@ -95,15 +100,20 @@ def broken_promise(end: Summary, options: DemoOptions) -> str | None:
         return f"the run ended {end.status}{code}{reason}"
     if end.rejected and end.emails_sent == 0:
         return None if end.uncertain == 0 else "an outcome is unknown, though the call was rejected"
-    if end.emails_sent != 1:
-        return f"{end.emails_sent} emails were sent instead of one"
-    if not options.crash:
-        return None if end.uncertain == 0 else "an outcome is unknown, though nothing crashed"
-    if options.vendor_key:
-        return (
-            None if end.attempts > 1 and end.answered_from_key else "the second attempt was not answered under the key"
-        )
-    return None if end.uncertain == 1 else "the unknown outcome did not reach the operator's queue"
+    if options.crash_at is not None and not end.killed:
+        return f"no process came to the point {options.crash_at}, so none was killed"
+    leaves = Left.NOTHING if options.crash_at is None else left(options.crash_at)
+    unknown = leaves in (Left.MARKED, Left.DONE) and not options.vendor_key
+    emails = 0 if unknown and leaves is Left.MARKED else 1
+    if end.emails_sent != emails:
+        return f"{end.emails_sent} emails were sent instead of {emails}"
+    if unknown:
+        return None if end.uncertain == 1 else "the unknown outcome did not reach the operator's queue"
+    if end.uncertain != 0:
+        return "an outcome is unknown, though it could be found out"
+    if leaves is Left.DONE and not (end.attempts > 1 and end.answered_from_key):
+        return "the second attempt was not answered under the key"
+    return None
 
 
 def provider_error(tree: Mapping[str, Any]) -> str | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from agentic.local.worker import WorkerProcess, WorkerSettings
 
 APP = "agentic.local.demo.app:worker_app"
+PROGRAM = "agentic.local.demo.worker"
 
 
 class Workers:
@@ -18,7 +19,7 @@ class Workers:
     async def prepare(self) -> None:
         """Have the next worker get ready in the background."""
         if self._spare is None:
-            self._spare = await WorkerProcess.prepare(APP)
+            self._spare = await WorkerProcess.prepare(APP, program=PROGRAM)
 
     async def begin(
         self, *, database_url: str, settings: WorkerSettings, logs: Path, environment: Mapping[str, str]

@@ -16,6 +16,7 @@ from agentic.local.home import DATABASE_URL
 from agentic.local.worker.settings import VARIABLE, WorkerSettings
 from agentic.local.worker.standby import FLAG, Orders
 
+PROGRAM = "agentic.local.worker"
 READY_S = 120.0
 """Seconds, for a machine that is busy with other things."""
 STOP_S = 20.0
@@ -38,17 +39,18 @@ class WorkerProcess:
         """Where its functions are served, once it has begun."""
 
     @classmethod
-    async def prepare(cls, app: str) -> Self:
+    async def prepare(cls, app: str, *, program: str = PROGRAM) -> Self:
         """Start a process that imports what it needs and waits for `begin`. It ends with this one, however that ends.
 
         Args:
             app: import path of the app, as `loading.loaded` takes it.
+            program: the module that is run; it understands what this one's does.
         """
         early = tempfile.TemporaryFile()  # noqa: SIM115 - read when the worker fails, closed with it
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "agentic.local.worker",
+            program,
             FLAG,
             app,
             stdin=asyncio.subprocess.PIPE,

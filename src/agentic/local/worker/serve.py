@@ -20,22 +20,28 @@ from agentic.local.loopback import keep_off_proxies
 from agentic.local.worker.loading import loaded
 from agentic.local.worker.settings import WorkerSettings
 from agentic.services.tools.default_invoker import InvokerSettings
+from agentic.storage.database import Database
+from agentic.storage.pool import Pool
 from agentic.storage.supabase_object_store import object_store_of
 
 _REGISTER_TIMEOUT_S = 30.0
+StoresOn = Callable[[Pool], Database]
 
 
 class NotRegistered(AgenticError):
     """The function server did not take the functions; without that it calls nobody."""
 
 
-async def serve(path: str, settings: WorkerSettings, *, ready: Callable[[str], None]) -> None:
+async def serve(
+    path: str, settings: WorkerSettings, *, ready: Callable[[str], None], stores_on: StoresOn | None = None
+) -> None:
     """Work until SIGTERM or SIGINT.
 
     Args:
         path: import path of the app.
         settings: how to run it.
         ready: told the address of the functions once the function server knows them.
+        stores_on: what the stores reach the database through; ``None`` for the real thing.
 
     Raises:
         ProgramFault: the app, the database URL, the port or the settings are at fault.
@@ -59,6 +65,7 @@ async def serve(path: str, settings: WorkerSettings, *, ready: Callable[[str], N
                 claim_grace_s=settings.claim_grace_s, max_output_bytes=settings.max_output_bytes
             ),
             artifact_bodies=artifact_bodies,
+            stores_on=stores_on or Database,
         ) as platform,
     ):
         web = FastAPI(openapi_url=None)

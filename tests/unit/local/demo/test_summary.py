@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from agentic.local.crash_points import CrashPoint
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.summary import broken_promise, error_line, summary
 
+ACCEPTED, MARKED, BEFORE = CrashPoint.EFFECT_ACCEPTED, CrashPoint.AFTER_WATERMARK, CrashPoint.BEFORE_PAUSE
 KEYED = {"id": "msg-1", "to": "per@fjord.example", "answered_from_key": True}
 
 
@@ -39,8 +41,8 @@ def _refused(error: str) -> dict[str, Any]:
     return tree
 
 
-def _end(tree: dict[str, Any], emails: int = 1) -> Any:
-    return summary(tree, [{}] * emails, model="rehearsal", seconds_to_card=1.234, seconds=5.678)
+def _end(tree: dict[str, Any], emails: int = 1, *, killed: bool = False) -> Any:
+    return summary(tree, [{}] * emails, model="rehearsal", seconds_to_card=1.234, seconds=5.678, killed=killed)
 
 
 def test_the_line_is_one_json_object_with_the_cost_as_text() -> None:
@@ -58,23 +60,36 @@ def test_the_line_is_one_json_object_with_the_cost_as_text() -> None:
         (DemoOptions(), _tree(), 0, False),
         (DemoOptions(), _tree(), 2, False),
         (DemoOptions(), _rejected(), 0, True),
-        (DemoOptions(crash=True), _rejected(), 0, True),
+        (DemoOptions(crash_at=ACCEPTED), _rejected(), 0, True),
         (DemoOptions(), _rejected(), 2, False),
         (DemoOptions(), _rejected(state="failed"), 0, False),
         (DemoOptions(), _rejected(uncertain=1), 0, False),
         (DemoOptions(), _tree(state="failed"), 1, False),
         (DemoOptions(), _tree(uncertain=1), 1, False),
-        (DemoOptions(crash=True), _tree(attempts=2, output=json.dumps(KEYED)), 1, True),
-        (DemoOptions(crash=True), _tree(attempts=1, output=json.dumps(KEYED)), 1, False),
-        (DemoOptions(crash=True), _tree(attempts=2), 1, False),
-        (DemoOptions(crash=True, vendor_key=False), _tree(uncertain=1), 1, True),
-        (DemoOptions(crash=True, vendor_key=False), _tree(uncertain=0), 1, False),
+        (DemoOptions(crash_at=ACCEPTED), _tree(attempts=2, output=json.dumps(KEYED)), 1, True),
+        (DemoOptions(crash_at=ACCEPTED), _tree(attempts=1, output=json.dumps(KEYED)), 1, False),
+        (DemoOptions(crash_at=ACCEPTED), _tree(attempts=2), 1, False),
+        (DemoOptions(crash_at=ACCEPTED, vendor_key=False), _tree(uncertain=1), 1, True),
+        (DemoOptions(crash_at=ACCEPTED, vendor_key=False), _tree(uncertain=0), 1, False),
+        (DemoOptions(crash_at=MARKED), _tree(attempts=2), 1, True),
+        (DemoOptions(crash_at=MARKED), _tree(attempts=1), 0, False),
+        (DemoOptions(crash_at=MARKED, vendor_key=False), _tree(uncertain=1), 0, True),
+        (DemoOptions(crash_at=MARKED, vendor_key=False), _tree(uncertain=1), 1, False),
+        (DemoOptions(crash_at=BEFORE, vendor_key=False), _tree(), 1, True),
+        (DemoOptions(crash_at=BEFORE), _tree(uncertain=1), 1, False),
     ],
 )
 def test_a_promise_is_kept_or_what_broke_it_is_said(
     options: DemoOptions, tree: dict[str, Any], emails: int, kept: bool
 ) -> None:
-    assert (broken_promise(_end(tree, emails), options) is None) is kept
+    end = _end(tree, emails, killed=options.crash_at is not None)
+    assert (broken_promise(end, options) is None) is kept
+
+
+def test_a_crash_that_never_came_is_no_success() -> None:
+    broken = broken_promise(_end(_tree()), DemoOptions(crash_at=BEFORE))
+    assert broken is not None
+    assert "before-pause" in broken
 
 
 def test_a_model_that_refused_is_quoted() -> None:
