@@ -266,6 +266,7 @@ def api_ports(platform: Platform) -> ApiPorts:
     return ApiPorts(
         runs=platform.runs,
         run_store=platform.run_store,
+        events=platform.events,
         usage=platform.usage,
         approvals=platform.approvals,
         journal=platform.journal,

@@ -7,6 +7,7 @@ from agentic.api.approvals import approval_routes
 from agentic.api.artifacts import artifact_routes
 from agentic.api.auth import Authenticator
 from agentic.api.errors import FaultBarrier, install
+from agentic.api.events import StreamLimits, event_routes
 from agentic.api.health import health_routes
 from agentic.api.limits import BodyLimit
 from agentic.api.ports import ApiPorts
@@ -14,12 +15,13 @@ from agentic.api.runs import run_routes
 from agentic.api.uncertain import uncertain_routes
 
 
-def create_api(ports: ApiPorts, authenticator: Authenticator) -> FastAPI:
+def create_api(ports: ApiPorts, authenticator: Authenticator, *, streams: StreamLimits | None = None) -> FastAPI:
     """The application. Every route but ``/healthz`` takes a bearer token and sees one organization (T1).
 
     Args:
         ports: what the routes call.
         authenticator: says who calls.
+        streams: bounds of the streams of events in this process.
     """
     # no pages of documentation: they would load scripts from a content network, and nothing here is open without a token
     app = FastAPI(title="agentic", openapi_url=None, docs_url=None, redoc_url=None)
@@ -27,6 +29,7 @@ def create_api(ports: ApiPorts, authenticator: Authenticator) -> FastAPI:
     access = members_only(ports, authenticator)
     app.include_router(health_routes(ports))
     app.include_router(run_routes(ports, access))
+    app.include_router(event_routes(ports, access, streams))
     app.include_router(approval_routes(ports, access))
     app.include_router(uncertain_routes(ports, access))
     app.include_router(artifact_routes(ports, access))

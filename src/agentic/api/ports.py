@@ -8,9 +8,10 @@ from agentic.contract.principal import Role
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.runs import Runs
 from agentic.services.approvals.service import ApprovalService
-from agentic.services.audit.service import AuditService
 from agentic.services.artifacts.service import Artifacts
+from agentic.services.audit.service import AuditService
 from agentic.services.journal.service import JournalService
+from agentic.services.runs.events import RunEventReader
 from agentic.services.runs.ports import RunStore
 from agentic.services.usage.ports import UsageReader
 
@@ -22,6 +23,7 @@ class ApiPorts:
     Attributes:
         runs: starts, cancels and shows runs.
         run_store: lists runs.
+        events: reads what happened to runs.
         usage: tells what runs used and cost.
         approvals: lists and decides approvals.
         journal: lists and settles uncertain calls.
@@ -34,6 +36,7 @@ class ApiPorts:
 
     runs: Runs
     run_store: RunStore
+    events: RunEventReader
     usage: UsageReader
     approvals: ApprovalService
     journal: JournalService

@@ -12,6 +12,7 @@ from uuid import UUID
 from agentic.contract.json_types import JsonArray, JsonObject, JsonValue
 from agentic.services.approvals.models import Approval
 from agentic.services.journal.models import UncertainCall
+from agentic.services.runs.events import RunEvent
 from agentic.services.runs.models import RunTree
 
 _COUNTS = ("input_tokens", "output_tokens", "rows", "unpriced")
@@ -41,6 +42,11 @@ def run_view(row: Mapping[str, Any]) -> JsonObject:
 def run_list_view(rows: Iterable[Mapping[str, Any]]) -> JsonArray:
     """Runs as a listing shows them."""
     return _rows(rows)
+
+
+def event_view(event: RunEvent) -> JsonObject:
+    """One event of a run."""
+    return {"seq": event.seq, "kind": event.kind, "at": plain(event.at), "data": plain(event.data)}
 
 
 def approval_view(approval: Approval) -> JsonObject:

@@ -40,6 +40,13 @@ def show_json(value: object) -> None:
         sys.stdout.flush()
 
 
+def show_line(line: str) -> None:
+    """One line of a result that grows."""
+    with _unless_closed():
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+
 def stdout_console() -> "Console":
     """A console that takes no text for markup and breaks nothing that a pipe could carry whole."""
     from rich.console import Console

@@ -24,6 +24,7 @@ from agentic.storage.audit_store import PostgresAuditStore
 from agentic.storage.catalogue_store import PostgresCatalogueStore
 from agentic.storage.connection import describe
 from agentic.storage.database import Database
+from agentic.storage.event_store import PostgresEventStore
 from agentic.storage.journal_store import PostgresJournalStore
 from agentic.storage.member_store import PostgresMemberStore
 from agentic.storage.migrations import MigrationState, status
@@ -44,6 +45,7 @@ class Records:
 
     organization_id: UUID
     runs: PostgresRunStore
+    events: PostgresEventStore
     approvals: ApprovalService
     journal: JournalService
     audit: AuditService
@@ -98,6 +100,7 @@ async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitab
             Records(
                 organization_id=organization_id,
                 runs=PostgresRunStore(database),
+                events=PostgresEventStore(database),
                 approvals=ApprovalService(store=PostgresApprovalStore(database), flush=flush),
                 journal=JournalService(PostgresJournalStore(database)),
                 audit=AuditService(PostgresAuditStore(database)),

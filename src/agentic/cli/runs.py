@@ -8,6 +8,7 @@ import typer
 
 from agentic.cli.options import Json, Limit, Organization, Person, settings_of
 from agentic.cli.output import say, show, show_json
+from agentic.cli.run_watch import watch_run
 from agentic.contract.lanes import Lane
 
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from agentic.contract.json_types import JsonArray, JsonObject
     from agentic.services.runs.models import RunState
 
-app = typer.Typer(name="runs", no_args_is_help=True, help="Starts, lists, shows and cancels runs.")
+app = typer.Typer(name="runs", no_args_is_help=True, help="Starts, lists, shows, watches and cancels runs.")
+app.command("watch")(watch_run)
 Run = Annotated[UUID, typer.Argument(metavar="RUN", help="The run's id.")]
 InLane = typer.Option("--lane", help="interactive goes before batch.")
 Moment = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"]

@@ -19,6 +19,7 @@ def _requests(run: str, approval: str, ref: str) -> list[tuple[str, str, Any]]:
     return [
         ("GET", f"/v1/runs/{run}", None),
         ("GET", f"/v1/runs/{run}/audit", None),
+        ("GET", f"/v1/runs/{run}/events", None),
         ("GET", f"/v1/runs/{run}/usage", None),
         ("POST", f"/v1/runs/{run}/cancel", None),
         ("GET", f"/v1/approvals/{approval}", None),
