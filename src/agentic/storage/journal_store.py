@@ -7,9 +7,14 @@ from uuid import UUID
 from agentic.contract.encoding import encode
 from agentic.contract.principal import Role
 from agentic.contract.results import ErrorCode, ToolResult
+from agentic.contract.trust import Trust
 from agentic.services.journal.models import UncertainCall
+from agentic.services.tools.abandoned import AbandonedCall
 from agentic.services.tools.call_events import CallEvent, CallEventName, exported_call_id
+from agentic.services.tools.contracts import missing_contract, read_contract
 from agentic.services.tools.keys import usage_id_of
+from agentic.services.tools.models import IdempotencyClass
+from agentic.services.tools.ports import JournalRow
 from agentic.storage.database import Database
 from agentic.storage.encoding import text
 from agentic.storage.queries import load_queries
@@ -46,10 +51,18 @@ class PostgresJournalStore:
         row = await self._db.one(self._people["member"], {"organization_id": organization_id, "user_id": user_id})
         return None if row is None else Role(row["role"])
 
-    async def sweep(self, *, grace_s: float, limit: int) -> Sequence[CallEvent]:
+    async def take_stale(
+        self, tools: Sequence[str], *, grace_s: float, lease_s: float, limit: int
+    ) -> Sequence[AbandonedCall]:
+        params = {"probed": list(tools), "grace_s": grace_s, "lease_s": lease_s, "limit": limit}
+        return [_abandoned(row) for row in await self._db.all(self._sql["take_stale"], params)]
+
+    async def sweep(
+        self, *, grace_s: float, limit: int, probed: Sequence[str] = (), asked: Sequence[str] = ()
+    ) -> Sequence[CallEvent]:
         await self._db.count(self._sql["sweep_stale"], {"grace_s": grace_s})
-        rows = await self._db.all(self._sql["sweep_uncertain"], {"grace_s": grace_s, "limit": limit})
-        return [_uncertain(row) for row in rows]
+        params = {"grace_s": grace_s, "limit": limit, "probed": list(probed), "asked": list(asked)}
+        return [_uncertain(row) for row in await self._db.all(self._sql["sweep_uncertain"], params)]
 
     async def sweep_holds(self, *, limit: int) -> int:
         row = await self._db.one(self._sql["sweep_holds"], {"limit": limit})
@@ -58,6 +71,42 @@ class PostgresJournalStore:
 
 def _key(call: UncertainCall) -> dict[str, Any]:
     return {"organization_id": call.organization_id, "scope": call.scope, "key": call.key, "epoch": call.epoch}
+
+
+def _abandoned(row: Mapping[str, Any]) -> AbandonedCall:
+    return AbandonedCall(
+        organization_id=row["organization_id"],
+        scope=row["scope"],
+        key=row["key"],
+        row=JournalRow(
+            state="processing",
+            request_hash=row["request_hash"],
+            epoch=row["epoch"],
+            attempt=row["attempt"],
+            lease_live=True,
+            lease_expires_at=row["lease_expires_at"],
+            idempotency_class=IdempotencyClass(row["idempotency_class"]),
+            effect_sent_at=row["effect_sent_at"],
+            vendor_key_ttl_s=row["vendor_key_ttl_s"],
+            output=None,
+            span_id=row["span_id"],
+            connection_id=row["connection_id"],
+        ),
+        run_id=row["run_id"],
+        root_run_id=row["root_run_id"],
+        user_id=row["user_id"],
+        definition=row["definition_name"],
+        fence=row["fence"],
+        spec=missing_contract(contract_hash=row["contract_hash"], name=row["tool"])
+        if row["spec"] is None
+        else read_contract(
+            contract_hash=row["contract_hash"], name=row["name"], version=row["version"], text=row["spec"]
+        ),
+        arguments_text=row["arguments_text"],
+        step_path=row["step_path"],
+        proposal_id=row["proposal_id"],
+        origin_trust=Trust(row["origin_trust"]),
+    )
 
 
 def _uncertain(row: Mapping[str, Any]) -> CallEvent:

@@ -12,6 +12,7 @@ from agentic.contract.errors import Conflict, NotFound, NotPermitted, ParentRefu
 from agentic.contract.principal import Principal, RunCeilings
 from agentic.contract.trust import Trust
 from agentic.runtime.agent.definition import AgentDefinition
+from agentic.runtime.agent.script import Turn
 from agentic.services.approvals.models import Verdict
 from agentic.testing import Call, Calls, Harness, Say, harness
 from core_world import World, execute, rows
@@ -93,7 +94,7 @@ async def test_a_tool_outside_the_parents_is_unknown_to_the_child(database: str)
 async def test_a_child_believes_no_more_than_its_parent_has_read(database: str) -> None:
     world = World()
     read = world.read("web.read", output_trust=Trust.EXTERNAL)
-    script = [Calls([Call("web.read", {"text": "page"})]), MAIL, Say("Done.")]
+    script: list[Turn] = [Calls([Call("web.read", {"text": "page"})]), MAIL, Say("Done.")]
     async with harness(tools=[read, world.send()], script=script, database_url=database) as h:
         root = await h.start()
         before = await child(h, root)

@@ -1,5 +1,6 @@
 """The operator's side of the journal: calls whose outcome is unknown are settled by a person with written evidence (ADR 0009)."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
@@ -8,11 +9,16 @@ from agentic.contract.errors import Conflict, NotFound, NotPermitted
 from agentic.contract.plain import clean_text
 from agentic.contract.principal import Role
 from agentic.services.journal.models import UncertainCall
+from agentic.services.tools.abandoned import AbandonedCall, AbandonedCalls
 from agentic.services.tools.call_events import CallEvent, EventSink, log_event, tell
 from agentic.services.tools.telemetry import count_uncertain
 
 MIN_EVIDENCE_CHARS = 3
 MAX_EVIDENCE_CHARS = 4000
+PROBES_AT_ONCE = 20
+"""How many claims one sweep asks about; those beyond wait for the next."""
+PROBE_LEASE_S = 60.0
+"""How long a claim is kept from others while its tool is asked; longer than a probe may take."""
 
 
 class JournalStore(Protocol):
@@ -34,8 +40,21 @@ class JournalStore(Protocol):
         """A person's role."""
         ...
 
-    async def sweep(self, *, grace_s: float, limit: int) -> Sequence[CallEvent]:
-        """Apply the table's last row to claims nobody proposes again; what is told of those that became uncertain."""
+    async def take_stale(
+        self, tools: Sequence[str], *, grace_s: float, lease_s: float, limit: int
+    ) -> Sequence[AbandonedCall]:
+        """Take the lease of claims of these tools that nobody proposes again and whose effect may have happened."""
+        ...
+
+    async def sweep(
+        self, *, grace_s: float, limit: int, probed: Sequence[str] = (), asked: Sequence[str] = ()
+    ) -> Sequence[CallEvent]:
+        """Apply the table's last row to claims nobody proposes again; what is told of those that became uncertain.
+
+        Args:
+            probed: tools that can be asked; their claims are left alone but for those in ``asked``.
+            asked: references of claims that were taken and asked about, and nobody could tell.
+        """
         ...
 
     async def sweep_holds(self, *, limit: int) -> int:
@@ -46,9 +65,12 @@ class JournalStore(Protocol):
 class JournalService:
     """Lists and settles uncertain calls, and sweeps stale claims."""
 
-    def __init__(self, store: JournalStore, *, events: EventSink = log_event) -> None:
+    def __init__(
+        self, store: JournalStore, *, events: EventSink = log_event, abandoned: AbandonedCalls | None = None
+    ) -> None:
         self._store = store
         self._events = events
+        self._abandoned = abandoned
 
     async def list_uncertain(self, organization_id: UUID, *, run_id: UUID | None = None) -> Sequence[UncertainCall]:
         """Calls whose outcome is unknown, oldest first."""
@@ -98,13 +120,28 @@ class JournalService:
     async def sweep(self, *, grace_s: float, limit: int = 100) -> int:
         """Hand claims that nobody will propose again to an operator, and forget those that had no effect (J5).
 
+        Where this deployment has the tool and the tool a probe, that is asked first, and an operator only when it cannot tell.
         Returns how many became uncertain. Each is told and counted as if its own worker had come to that end.
         """
-        uncertain = await self._store.sweep(grace_s=grace_s, limit=limit)
+        probed = self._abandoned.tools if self._abandoned is not None else ()
+        asked = await self._ask(grace_s) if probed else ()
+        uncertain = await self._store.sweep(grace_s=grace_s, limit=limit, probed=probed, asked=asked)
         for event in uncertain:
             count_uncertain(event.tool_name, event.tool_source)
             tell(event, self._events)
         return len(uncertain)
+
+    async def _ask(self, grace_s: float) -> list[str]:
+        """Ask about claims of tools that can be asked; references of those nobody could tell of."""
+        assert self._abandoned is not None
+        taken = await self._store.take_stale(
+            self._abandoned.tools, grace_s=grace_s, lease_s=PROBE_LEASE_S, limit=PROBES_AT_ONCE
+        )
+        settled = await asyncio.gather(*(self._abandoned.settle(call) for call in taken), return_exceptions=True)
+        for known in settled:
+            if isinstance(known, BaseException):
+                raise known  # after all of them have ended; what was not settled is taken again after its lease
+        return [call.ref for call, known in zip(taken, settled, strict=True) if not known]
 
     async def sweep_holds(self, *, limit: int = 100) -> int:
         """Count as spent what a metered read holds that outlived its lease: the vendor may have charged (M1, ADR 0029)."""

@@ -41,6 +41,7 @@ from agentic.services.tools.ports import (
     ClaimRequest,
     CoveringApproval,
     Decision,
+    JournalRow,
     PolicyPort,
     PolicyQuestion,
     Preflight,
@@ -145,6 +146,31 @@ class DefaultToolInvoker:
         except (Answered, Refused, ClaimInFlight):
             return None  # decided again, live, when its turn comes
         return None
+
+    async def settle_by_probe(self, call: ToolCall, inv: ToolInvocation, row: JournalRow, *, key: str) -> bool:
+        """Settle a claim that nobody proposes again by its tool's probe; ``False`` when it cannot tell.
+
+        Args:
+            row: the claim, whose lease whoever asks here holds.
+            key: its key; a call whose arguments do not lead to it cannot be asked about.
+
+        Raises:
+            ClaimInFlight: it did not happen; the claim is gone.
+            ClaimLost: somebody else settled it meanwhile.
+        """
+        at = self._begin(call, inv)
+        at.span_id = row.span_id or at.span_id
+        try:
+            prepared = self._prepare(at)
+        except Refused:  # the tool is another one by now
+            return False
+        if prepared.key.key != key:
+            return False
+        known = await self._execution.probed(await self._found(Stale(call=prepared, row=row)))
+        if known is None:
+            return False
+        Telling(at, untraced(), clock=self._clock, sink=self._events).ended(known)
+        return True
 
     # -- the column ---------------------------------------------------------------------------------------------------
 
@@ -321,6 +347,10 @@ class DefaultToolInvoker:
 
     async def _settle(self, stale: Stale) -> ToolResult:
         """A claim whose worker died after the effect may have left: probe, else an operator."""
+        return await self._execution.settle(await self._found(stale), cause=None)
+
+    async def _found(self, stale: Stale) -> Claimed:
+        """A dead worker's claim as one that is held here, with the account it was claimed for."""
         call, claim = (
             stale.call,
             stale.row.claim(stale.call.key, tool=stale.call.spec.name, span_id=stale.call.at.span_id),
@@ -328,8 +358,7 @@ class DefaultToolInvoker:
         call.at.claim = claim
         with contextlib.suppress(Refused):  # without its account a probe cannot tell, and says so
             await connect(call, self._connections, on=stale.row.connection_id)
-        claimed = Claimed(call=call, tool=call.tool, model=call.model, claim=claim, prior_unknown=True)
-        return await self._execution.settle(claimed, cause=None)
+        return Claimed(call=call, tool=call.tool, model=call.model, claim=claim, prior_unknown=True)
 
     async def _refuse(self, at: Attempt, refused: Refused) -> ToolResult:
         """Record a refusal. One that meets an effect that may have happened answers the truth instead: unknown."""

@@ -158,6 +158,25 @@ class Execution:
             ClaimInFlight: the probe says that it did not happen; the call is free to be made again at once.
             ClaimLost: a later worker owns the call.
         """
+        known = await self.probed(claimed)
+        if known is not None:
+            return known
+        reason = _reason(cause)
+
+        async def give_up(claim: Claim, end: CallEnd) -> bool:
+            return await self._ledger.uncertain(claim, end, reason=reason)
+
+        result = refusal(ErrorCode.OUTCOME_UNKNOWN)
+        await self._store(claimed, give_up, result, raised=cause.error if cause is not None else None)
+        return result
+
+    async def probed(self, claimed: Claimed) -> ToolResult | None:
+        """Settle a claim by its tool's probe; ``None`` when there is none, or it cannot tell, and the claim stands as it did.
+
+        Raises:
+            ClaimInFlight: it did not happen; the call is free to be made again at once.
+            ClaimLost: a later worker owns the call.
+        """
         if claimed.tool is not None and claimed.tool.probe is not None and claimed.model is not None:
             ctx = self._effect_context(claimed, _Watermark(set_=True))
             ctx.deadline = self._clock.monotonic() + PROBE_TIMEOUT_S
@@ -168,14 +187,7 @@ class Execution:
             if probed is not None:
                 await self._release(claimed, ctx, HandlerAnswer(end=HandlerEnd.RETRYABLE_REFUSAL))
                 raise ClaimInFlight(tool=claimed.call.spec.name, due_at=self._clock.now())
-        reason = _reason(cause)
-
-        async def give_up(claim: Claim, end: CallEnd) -> bool:
-            return await self._ledger.uncertain(claim, end, reason=reason)
-
-        result = refusal(ErrorCode.OUTCOME_UNKNOWN)
-        await self._store(claimed, give_up, result, raised=cause.error if cause is not None else None)
-        return result
+        return None
 
     def read_context(self, call: Prepared) -> CallContext:
         """What a read's handler or a preview sees: no key, and nothing to mark."""

@@ -101,13 +101,49 @@ with done as (
 insert into agent.effects (organization_id, run_id, kind, tool, scope, key, epoch, attempt, span_id, note)
 select organization_id, run_id, 'released', tool, scope, key, epoch, attempt, span_id, 'found by the sweep' from done
 
+-- name: take_stale
+-- Claims as sweep_uncertain finds them whose tools can be asked. Whoever takes them has their lease for as long as asking takes; epoch and
+-- attempt stay, so a worker that was slow and not dead may still tell how its call ended.
+with stale as materialized (
+    select k.organization_id, k.scope, k.key, k.epoch, k.attempt
+    from agent.idempotency_keys k join agent.runs r on r.id = k.run_id
+    where k.state = 'processing' and k.effect_sent_at is not null and k.tool = any(%(probed)s)
+      and k.lease_expires_at <= clock_timestamp() - make_interval(secs => %(grace_s)s)
+      and (r.state in ('succeeded', 'failed', 'cancelled')
+           or k.idempotency_class = 'non_idempotent'
+           or (k.idempotency_class = 'conditional'
+               and k.effect_sent_at + make_interval(secs => coalesce(k.vendor_key_ttl_s, 0)) <= clock_timestamp()))
+    order by k.lease_expires_at
+    limit %(limit)s
+    for update of k skip locked
+), taken as (
+    update agent.idempotency_keys k set lease_expires_at = clock_timestamp() + make_interval(secs => %(lease_s)s)
+    from stale s
+    where k.organization_id = s.organization_id and k.scope = s.scope and k.key = s.key and k.epoch = s.epoch and k.attempt = s.attempt
+      and k.state = 'processing'
+    returning k.*
+)
+select t.organization_id, t.scope, t.key, t.request_hash, t.run_id, t.fence, t.epoch, t.attempt, t.lease_expires_at, t.idempotency_class,
+    t.effect_sent_at, t.vendor_key_ttl_s, t.connection_id, t.span_id, t.proposal_id, t.tool, t.contract_hash,
+    coalesce(t.origin_trust, r.context_trust)::text as origin_trust, coalesce(p.arguments_text, t.arguments_text) as arguments_text,
+    r.root_run_id, r.user_id, r.definition_name, c.name, c.version, c.spec, coalesce(s.attributes ->> 'step_path', 'agent') as step_path
+from taken t
+join agent.runs r on r.id = t.run_id
+left join agent.tool_contracts c on c.contract_hash = t.contract_hash
+left join agent.proposals p on p.run_id = t.run_id and p.id = t.proposal_id
+left join agent.spans s on s.run_id = t.run_id and s.id = t.span_id
+
 -- name: sweep_uncertain
--- Claims whose effect may have left and which nobody may repeat any more: an operator owns them now. Answers what is told of each.
+-- Claims whose effect may have left and which nobody may repeat any more: an operator owns them now. Those of tools that can be asked
+-- were asked about first, under the lease that the sweep took, and nobody could tell. Answers what is told of each.
 with stale as materialized (
     select k.organization_id, k.scope, k.key, k.epoch, k.run_id
     from agent.idempotency_keys k join agent.runs r on r.id = k.run_id
     where k.state = 'processing' and k.effect_sent_at is not null
-      and k.lease_expires_at <= clock_timestamp() - make_interval(secs => %(grace_s)s)
+      and case concat_ws(' ', k.organization_id, k.scope, k.key, k.epoch, k.attempt) = any(%(asked)s)
+          when true then true
+          else k.lease_expires_at <= clock_timestamp() - make_interval(secs => %(grace_s)s) and not coalesce(k.tool = any(%(probed)s), false)
+      end
       and (r.state in ('succeeded', 'failed', 'cancelled')
            or k.idempotency_class = 'non_idempotent'
            or (k.idempotency_class = 'conditional'
