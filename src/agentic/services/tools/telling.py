@@ -17,7 +17,7 @@ from agentic.services.tools.attempt import Attempt
 from agentic.services.tools.call_events import CallEvent, CallEventName, EventSink, exported_call_id, tell
 from agentic.services.tools.outcomes import OutcomeStatus, outcome_status, reason_code
 from agentic.services.tools.telemetry import count_end
-from agentic.services.tools.tracing import execute_span, exported_name, exported_source, span_attributes
+from agentic.services.tools.tracing import execute_span, exported_name, exported_source, harmless, span_attributes
 
 _NOT_ENDED = (Parked, RetryLater, GiveUp, RunEnded)
 """With these the call waits, comes back or belongs to somebody else; no failure (D3)."""
@@ -51,19 +51,22 @@ class Telling:
         """The call has its answer: the last event, the span's outcome, the numbers."""
         event = end_event(self._at, result, duration_s=self._clock.monotonic() - self._began)
         self._tell(event)
-        count_end(event, ran=self._ran, replayed=result.meta.replayed)
-        self.describe(result)
-        if result.error is not None:
-            self._span.set_status(trace.StatusCode.ERROR, str(result.error.code))
+        with harmless():
+            count_end(event, ran=self._ran, replayed=result.meta.replayed)
+        with harmless():
+            self.describe(result)
+            if result.error is not None:
+                self._span.set_status(trace.StatusCode.ERROR, str(result.error.code))
 
     def left(self, error: Exception) -> None:
         """The call goes up to the run. A handler's own error ended it; a pause, a live claim, a lost lease did not."""
         if self._at.ended is not None:
             self.ended(self._at.ended)
             return
-        self.describe(None)
-        if not isinstance(error, _NOT_ENDED):
-            self._span.set_status(trace.StatusCode.ERROR, type(error).__name__)  # its text may hold anything
+        with harmless():
+            self.describe(None)
+            if not isinstance(error, _NOT_ENDED):
+                self._span.set_status(trace.StatusCode.ERROR, type(error).__name__)  # its text may hold anything
 
     def describe(self, result: ToolResult | None) -> None:
         """Put what is known of the call on its span."""
@@ -72,10 +75,11 @@ class Telling:
 
     def _tell(self, event: CallEvent) -> None:
         self._at.inv.trail.events.append(event)
-        if self._span.is_recording():
-            self._span.add_event(
-                event.name, {name: value for name, value in event.fields().items() if value is not None}
-            )
+        with harmless():
+            if self._span.is_recording():
+                self._span.add_event(
+                    event.name, {name: value for name, value in event.fields().items() if value is not None}
+                )
         tell(event, self._sink)
 
 

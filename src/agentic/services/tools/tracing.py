@@ -3,6 +3,7 @@
 Our row holds redacted, bounded payloads; the OpenTelemetry span holds neither arguments nor results.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -12,6 +13,7 @@ from opentelemetry import trace
 
 from agentic.contract.bounds import bound
 from agentic.contract.encoding import encode
+from agentic.contract.faults import where
 from agentic.contract.results import ToolResult
 from agentic.services.tools.attempt import Attempt, Refused
 from agentic.services.tools.outcomes import OutcomeStatus, outcome_status, reason_code
@@ -22,15 +24,17 @@ PAYLOAD_BYTES = 4 * 1024
 """What a span keeps of a payload inline."""
 UNKNOWN = "unknown"
 """Stands outside the database for a tool the run does not have."""
+_log = logging.getLogger(__name__)
 _tracer = trace.get_tracer("agentic")
 
 
 @contextmanager
 def execute_span(at: Attempt) -> Iterator[trace.Span]:
     """The OpenTelemetry span around a call. What raises through it is described by its class alone, never by its text (B2)."""
-    with _tracer.start_as_current_span("tool.execute", record_exception=False, set_status_on_exception=False) as span:
-        if span.is_recording():
-            span.set_attributes(span_attributes(at, None))
+    with _current_span("tool.execute") as span:
+        with harmless():
+            if span.is_recording():
+                span.set_attributes(span_attributes(at, None))
         yield span
 
 
@@ -45,14 +49,38 @@ def step_span(name: str) -> Iterator[trace.Span]:
     if not trace.get_current_span().is_recording():
         yield trace.INVALID_SPAN
         return
-    with _tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
+    with _current_span(name) as span:
         try:
             yield span
         except Exception as error:
-            span.set_status(
-                trace.StatusCode.ERROR, str(error.code) if isinstance(error, Refused) else type(error).__name__
-            )
+            with harmless():
+                span.set_status(
+                    trace.StatusCode.ERROR, str(error.code) if isinstance(error, Refused) else type(error).__name__
+                )
             raise
+
+
+@contextmanager
+def harmless() -> Iterator[None]:
+    """Around what is told to somebody else's telemetry: what that raises is logged and stops nobody (J4)."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever a provider, a processor or an exporter of the deployment raises
+        _log.warning("telemetry could not be told: %s", where(error))
+
+
+@contextmanager
+def _current_span(name: str) -> Iterator[trace.Span]:
+    """A span that is the current one; an invalid one where the provider in use cannot start any."""
+    span: trace.Span = trace.INVALID_SPAN
+    with harmless():
+        span = _tracer.start_span(name)
+    try:
+        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+            yield span
+    finally:
+        with harmless():
+            span.end()
 
 
 def exported_name(at: Attempt) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from opentelemetry import trace
 from pydantic import BaseModel
 
 from agentic.contract.clock import SystemClock
@@ -14,6 +15,7 @@ from agentic.contract.errors import ClaimInFlight, LeaseLost
 from agentic.contract.principal import Principal
 from agentic.contract.results import ErrorCode, ToolResult, ToolResultMeta
 from agentic.contract.trust import Trust
+from agentic.services.tools import tracing
 from agentic.services.tools.attempt import Attempt
 from agentic.services.tools.call_events import CallEvent, CallEventName, log_event
 from agentic.services.tools.calls import ToolCall, ToolInvocation
@@ -233,6 +235,48 @@ def test_a_sink_that_breaks_is_logged_and_the_call_goes_on(caplog: pytest.LogCap
         voice.ended(ToolResult(ok=True))
     assert [event.name for event in at.inv.trail.events] == ["tool.call.proposed", "tool.call.completed"]
     assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+
+
+class _BreaksAtStart(trace.NoOpTracer):
+    def start_span(self, *_args: Any, **_kwargs: Any) -> trace.Span:
+        raise RuntimeError(SECRET)
+
+
+class _BrokenSpan(trace.NonRecordingSpan):
+    def _raise(self, *_args: Any, **_kwargs: Any) -> Any:
+        raise RuntimeError(SECRET)
+
+    set_attribute = set_attributes = add_event = set_status = end = _raise
+
+    def is_recording(self) -> bool:
+        return True
+
+
+class _BreaksAfterwards(trace.NoOpTracer):
+    def start_span(self, *_args: Any, **_kwargs: Any) -> trace.Span:
+        return _BrokenSpan(trace.INVALID_SPAN_CONTEXT)
+
+
+@pytest.mark.guarantee("J4")
+@pytest.mark.parametrize("tracer", [_BreaksAtStart(), _BreaksAfterwards()], ids=["at its start", "afterwards"])
+@pytest.mark.parametrize(
+    "end", [ToolResult(ok=True), refusal(ErrorCode.DENIED), KeyError("gone")], ids=["ok", "refused", "raised"]
+)
+def test_a_telemetry_provider_that_breaks_is_logged_and_the_call_goes_on(
+    tracer: trace.Tracer, end: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tracing, "_tracer", tracer)
+    told: list[CallEvent] = []
+    raises = pytest.raises(KeyError) if isinstance(end, KeyError) else nullcontext()
+    with raises, telling(attempt(), clock=SystemClock(), sink=told.append) as voice:
+        with tracing.step_span("tool.validate"):
+            voice.started()
+        if isinstance(end, KeyError):
+            raise end
+        voice.ended(end)
+    assert len(told) == (2 if isinstance(end, KeyError) else 3)
+    assert "telemetry could not be told: RuntimeError" in caplog.text
+    assert SECRET not in caplog.text
 
 
 def test_events_of_an_append_that_did_not_happen_come_before_later_ones() -> None:
