@@ -22,6 +22,9 @@ from agentic.services.artifacts.ports import ArtifactBodies
 from agentic.services.artifacts.service import Artifacts
 from agentic.services.audit.service import AuditService
 from agentic.services.capacity.declared import Capacity
+from agentic.services.connections.envelope import VaultKeys
+from agentic.services.connections.service import ConnectionService
+from agentic.services.connections.vault import Vault
 from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import EventBus, Outbox
 from agentic.services.policy import Fact, FactRegistry, PolicyEngine, PolicyService
@@ -39,6 +42,7 @@ from agentic.storage.artifact_store import PostgresArtifactRows, PostgresBodies
 from agentic.storage.audit_store import PostgresAuditStore
 from agentic.storage.call_ledger import PostgresCallLedger
 from agentic.storage.catalogue_store import PostgresCatalogueStore
+from agentic.storage.connection_store import PostgresConnectionStore
 from agentic.storage.database import Database
 from agentic.storage.event_store import PostgresEventStore
 from agentic.storage.job_store import PostgresJobStore
@@ -108,6 +112,7 @@ class Platform:
     journal: JournalService
     audit: AuditService
     artifacts: Artifacts
+    connections: ConnectionService
     policy: PolicyService
     catalogue: PostgresCatalogueStore
     outbox: Outbox
@@ -179,6 +184,8 @@ async def open_platform(
         artifacts = Artifacts(
             rows=PostgresArtifactRows(database), in_rows=PostgresBodies(database), elsewhere=artifact_bodies
         )
+        vault_keys, connection_store = VaultKeys.from_environment(), PostgresConnectionStore(database)
+        vault = Vault(store=connection_store, keys=vault_keys, clock=clock)
         invoker = DefaultToolInvoker(
             registry=registry,
             ledger=PostgresCallLedger(database),
@@ -186,7 +193,7 @@ async def open_platform(
             clock=clock,
             settings=invoker_settings,
             meter=Meter(ledger=PostgresMeterLedger(database), pricing=priced),
-            connections=app.connections,
+            connections=app.connections or vault,
             artifacts=ElsewhereOrInTheRow(bodies=artifact_bodies) if artifact_bodies is not None else None,
         )
         try:
@@ -212,6 +219,7 @@ async def open_platform(
                 journal=journal,
                 audit=AuditService(PostgresAuditStore(database)),
                 artifacts=artifacts,
+                connections=ConnectionService(store=connection_store, keys=vault_keys),
                 policy=PolicyService(
                     store=policy_store,
                     tools=[tool.spec for tool in registry],
@@ -248,6 +256,7 @@ async def open_platform(
                 loop=loop,
             )
         finally:
+            await vault.aclose()
             await loop.aclose()
 
 

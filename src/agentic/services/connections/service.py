@@ -1,0 +1,206 @@
+"""What people do with connections: add, list, check, connect again, revoke; and what the deployment does: rotate its keys."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from agentic.contract.errors import Conflict, NotFound, ProgramFault
+from agentic.services.connections.envelope import VaultKeys
+from agentic.services.connections.models import (
+    Binding,
+    ClientAuth,
+    ConnectionState,
+    Kind,
+    NewConnection,
+    StoredConnection,
+)
+from agentic.services.connections.oauth import check_endpoint
+from agentic.services.connections.ports import ConnectionStore
+from agentic.services.connections.secrets import ApiKey, Secret, check, decoded, encoded
+
+_PAGE = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenEndpoint:
+    """Where tokens are obtained, and how the client names itself there."""
+
+    url: str
+    client_auth: ClientAuth = ClientAuth.BASIC
+    resource: str | None = None
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checked:
+    """What can be said of a connection without asking anybody."""
+
+    connection: StoredConnection
+    opens: bool
+    """Its secret is there and the vault's keys open it."""
+    usable: bool
+    """A call may use it now; a token that has expired is renewed by the first one."""
+    note: str | None
+    """What is wrong, in words for an operator."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rotated:
+    """What a rotation did."""
+
+    key_id: str
+    """The key that wraps everything now but what is named below."""
+    rewrapped: int
+    unreadable: tuple[UUID, ...]
+    """Connections whose secret no key here opens; they stay as they are."""
+
+
+class ConnectionService:
+    """Acts on the connections of organizations. Asks nobody's leave: whoever reaches it decides who may."""
+
+    def __init__(self, *, store: ConnectionStore, keys: VaultKeys) -> None:
+        self._store = store
+        self._keys = keys
+
+    async def add(
+        self,
+        organization_id: UUID,
+        provider: str,
+        secret: Secret,
+        *,
+        label: str,
+        account: Mapping[str, str] | None = None,
+        header: str | None = None,
+        endpoint: TokenEndpoint | None = None,
+        created_by: UUID | None = None,
+    ) -> StoredConnection:
+        """Store a connection. Nobody is asked whether its credential is good; its first use tells.
+
+        Args:
+            provider: provider key, as tools declare it.
+            secret: sealed before anything is written.
+            label: what people call it; one of each at a provider.
+            account: facts that anybody of the organization may see.
+            header: the header that carries an API key bare; ``None`` for ``Authorization: Bearer``.
+            endpoint: where tokens come from, for OAuth.
+            created_by: the person who connects it.
+
+        Raises:
+            ValueError: the secret or the endpoint is of no use; the message quotes neither.
+            VaultLocked: the vault has no key. Nothing is written.
+            Conflict: there is a connection of this provider and label.
+        """
+        kind = _kind(secret)
+        if (endpoint is None) != (kind is Kind.API_KEY):
+            raise ValueError("tokens come from a token endpoint, and an API key from none")
+        fault = None if endpoint is None else check_endpoint(endpoint.url)
+        if fault is not None:
+            raise ValueError(fault)
+        check(kind, secret)
+        binding = Binding(
+            organization_id=organization_id,
+            id=uuid4(),
+            provider=provider,
+            kind=kind,
+            header=None if header is None else header.lower(),
+            token_endpoint=None if endpoint is None else endpoint.url,
+            client_auth=None if endpoint is None else endpoint.client_auth,
+            resource=None if endpoint is None else endpoint.resource,
+        )
+        return await self._store.add(
+            NewConnection(
+                binding=binding,
+                label=label,
+                account=dict(account or {}),
+                scopes=() if endpoint is None else endpoint.scopes,
+                sealed=self._keys.seal(encoded(secret), binding.bound()),
+                created_by=created_by,
+            )
+        )
+
+    async def reconnect(self, organization_id: UUID, connection_id: UUID, secret: Secret) -> StoredConnection:
+        """Put a new secret in the place of the old one; the connection is connected again, and stays the same account's.
+
+        Raises:
+            NotFound: no such connection in the organization.
+            Conflict: it is revoked, which is for good.
+            ValueError: the secret does not go with the connection.
+            VaultLocked: the vault has no key. Nothing is written.
+        """
+        row = await self._read(organization_id, connection_id)
+        check(row.binding.kind, secret)
+        sealed = self._keys.seal(encoded(secret), row.binding.bound())
+        stored = await self._store.reconnect(organization_id, connection_id, sealed)
+        if stored is None:
+            raise Conflict(f"connection {connection_id} is revoked; add a new one")
+        return stored
+
+    async def list(self, organization_id: UUID) -> Sequence[StoredConnection]:
+        """Every connection of an organization, the newest first."""
+        return await self._store.list(organization_id)
+
+    async def check(self, organization_id: UUID, connection_id: UUID, *, now: datetime) -> Checked:
+        """Say whether a call could use a connection. The vendor is not asked.
+
+        Args:
+            now: the time to compare its expiry with.
+
+        Raises:
+            NotFound: no such connection in the organization.
+        """
+        row = await self._read(organization_id, connection_id)
+        if row.sealed is None:
+            return Checked(connection=row, opens=False, usable=False, note="it is revoked, and its secret forgotten")
+        try:
+            decoded(row.binding.kind, self._keys.open(row.sealed, row.binding.bound()))
+        except ProgramFault as fault:
+            return Checked(connection=row, opens=False, usable=False, note=str(fault))
+        if row.state is ConnectionState.NEEDS_REAUTH:
+            return Checked(connection=row, opens=True, usable=False, note=f"connect it again: {row.reauth_reason}")
+        expired = row.expires_at is not None and row.expires_at <= now
+        note = "its token has expired; the next call renews it" if expired else None
+        return Checked(connection=row, opens=True, usable=True, note=note)
+
+    async def revoke(self, organization_id: UUID, connection_id: UUID) -> StoredConnection:
+        """Disconnect an account for good and forget its secret. A call that has it in hand already ends as it ends.
+
+        Raises:
+            NotFound: no such connection in the organization.
+        """
+        revoked = await self._store.revoke(organization_id, connection_id)
+        return revoked if revoked is not None else await self._read(organization_id, connection_id)
+
+    async def rotate(self) -> Rotated:
+        """Put every data key of the database under the first master key. It may be repeated, and interrupted anywhere.
+
+        Raises:
+            VaultLocked: the vault has no key.
+        """
+        current = self._keys.current
+        rewrapped, unreadable, after = 0, [], None
+        while page := await self._store.sealed_otherwise(current, after=after, limit=_PAGE):
+            for row in page:
+                after = row.id
+                if row.sealed is None:
+                    continue
+                try:
+                    sealed = self._keys.rewrap(row.sealed, row.binding.bound())
+                except ProgramFault:
+                    unreadable.append(row.id)
+                    continue
+                # one that moved meanwhile was sealed by whoever moved it; a process with older keys is met by the next rotation
+                rewrapped += await self._store.rewrap(row.organization_id, row.id, version=row.version, sealed=sealed)
+        return Rotated(key_id=current, rewrapped=rewrapped, unreadable=tuple(unreadable))
+
+    async def _read(self, organization_id: UUID, connection_id: UUID) -> StoredConnection:
+        row = await self._store.read(organization_id, connection_id)
+        if row is None:
+            raise NotFound(f"connection {connection_id} does not exist in this organization")
+        return row
+
+
+def _kind(secret: Secret) -> Kind:
+    if isinstance(secret, ApiKey):
+        return Kind.API_KEY
+    return Kind.OAUTH_CLIENT if secret.refresh_token is None else Kind.OAUTH_REFRESH
