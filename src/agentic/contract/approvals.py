@@ -25,3 +25,5 @@ class ApprovalRequest(Value):
     """The person the run acts for may not decide it (A5)."""
     approval_id: UUID | None = None
     """Set when the same question is already open."""
+    span_id: UUID | None = None
+    """The row of the call that asks; filing puts the approval's id on it (D3)."""

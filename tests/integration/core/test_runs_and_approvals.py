@@ -75,6 +75,19 @@ async def test_a_send_parks_and_an_approval_runs_it_once_though_the_model_never_
         assert world.effects == [("mail.send", "hello")]
 
 
+@pytest.mark.guarantee("D3")
+async def test_a_required_approval_closes_its_tool_span_ok_carrying_the_approval_id(database: str) -> None:
+    world = World()
+    both = Calls([Call("mail.send", {"text": "one"}), Call("mail.send", {"text": "two"})])
+    async with harness(tools=[world.send()], script=[both, Say("Sent.")], database_url=database) as h:
+        run_id = await h.start()
+        parked = await h.settle(run_id)
+        asked = {str(json.loads(approval.arguments_text)["text"]): str(approval.id) for approval in parked.pending}
+        spans = await h.calls(run_id)
+        assert [(span["status"], span["code"]) for span in spans] == [("ok", None)] * 2
+        assert {json.loads(span["input"])["text"]: span["attributes"]["approval.id"] for span in spans} == asked
+
+
 @pytest.mark.guarantee("A2")
 async def test_a_rejection_reaches_the_model_with_the_comment_and_a_repeat_asks_nobody(database: str) -> None:
     world = World()

@@ -411,6 +411,7 @@ class DefaultToolInvoker:
             reason=answer.reason,
             four_eyes=answer.four_eyes,
             approval_id=pending.id if pending is not None else None,
+            span_id=call.at.span_id,
         )
 
 

@@ -293,7 +293,7 @@ on conflict (run_id, tool, contract_hash, digest) where status = 'pending' do up
 where excluded.four_eyes and not approvals.four_eyes
 
 -- name: park
--- Third part of parking: the waits and the state. A wake-up that came since the lease was taken leaves a nudge behind, and a
+-- Third part of parking: the waits, the state, and on the row of each call that asks its approval. A wake-up that came since the lease was taken leaves a nudge behind, and a
 -- question that no open proposal asks any more is stale.
 with parked as (
     update agent.runs r set
@@ -310,6 +310,14 @@ with parked as (
         as q(ordinal int, tool text, contract_hash text, digest text, approval_id uuid)
     join agent.approvals a on a.run_id = p.id and a.tool = q.tool and a.contract_hash = q.contract_hash and a.digest = q.digest
         and (a.id = q.approval_id or q.approval_id is null and a.status = 'pending')
+), asked as (
+    update agent.spans s set attributes = s.attributes || jsonb_build_object('approval.id', a.id)
+    from parked p
+    cross join jsonb_to_recordset(%(questions)s::jsonb)
+        as q(tool text, contract_hash text, digest text, approval_id uuid, span_id uuid)
+    join agent.approvals a on a.run_id = p.id and a.tool = q.tool and a.contract_hash = q.contract_hash and a.digest = q.digest
+        and (a.id = q.approval_id or q.approval_id is null and a.status = 'pending')
+    where s.run_id = p.id and s.id = q.span_id
 ), stale as (
     update agent.approvals a set status = 'cancelled', decided_at = clock_timestamp()
     from parked p
