@@ -36,7 +36,7 @@ from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.contracts import missing_contract
 from agentic.services.tools.invoker import ToolInvoker
 from agentic.services.tools.models import FrozenTool, Mode, ToolSpec
-from agentic.services.tools.records import SpanRecord, SpanStatus
+from agentic.services.tools.records import SpanRecord, SpanStatus, Trail
 
 _log = logging.getLogger(__name__)
 Flush = Callable[[Sequence[UUID]], Awaitable[None]]
@@ -175,18 +175,34 @@ class Advance:
 
     async def _unopened(self, led: LedRun, fault: Exception) -> Advanced:
         """A run of which no segment can be made, for this deployment at least: it ends when it is over, else another tries."""
-        nothing = Append(format=self._loop.format)
         over = _ended(fault) if isinstance(fault, RunEnded) else self._over(led)
         if over is not None:
-            ended = await self._store.finish(led.lease, nothing, over)
+            code = over.error_code or over.state
+            ended = await self._store.finish(led.lease, self._only_its_span(led, code, fault), over)
             assert not isinstance(
                 ended, Unpriced
             )  # what cannot be opened never succeeds, and only a success is held back
             return await self._moved(ended, Advanced(state=over.state))
         _report(fault, led)
         wait_s = fault_wait_s(self._timings, led.attempts_without_progress)
+        nothing = self._only_its_span(led, "released", fault)
         moved = await self._store.release(led.lease, nothing, due_in_s=wait_s, orderly=False)
         return await self._moved(moved, Advanced(state="released"))
+
+    def _only_its_span(self, led: LedRun, code: str, fault: Exception) -> Append:
+        """What a segment that never began leaves: that it was there."""
+        span = SpanRecord(
+            id=led.segment_id,
+            parent_id=None,
+            kind="segment",
+            name=f"segment {led.lease.fence}",
+            started_at=led.leased_at,
+            ended_at=max(self._clock.now(), led.leased_at),
+            status=SpanStatus.ERROR,
+            code=code,
+            attributes={"end": code, "fault": type(fault).__name__},
+        )
+        return Append(format=self._loop.format, trail=Trail(spans=[span]))
 
     async def _tools(self, listed: Sequence[Mapping[str, object]]) -> list[FrozenTool]:
         specs = await self._store.contracts([str(tool["contract_hash"]) for tool in listed])

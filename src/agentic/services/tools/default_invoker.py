@@ -420,7 +420,7 @@ def _arguments(text: str | None, spec: ToolSpec, tool: Tool | None) -> tuple[Jso
     try:
         arguments = parse_arguments(text, spec.input_schema)
         body = canonical(arguments)
-        model = tool.input_model.model_validate_json(body) if tool is not None else None
+        model = _typed(body, spec, tool)
     except InvalidArguments as error:
         raise Refused(ErrorCode.INVALID_INPUT, detail=str(error)) from error
     except ValidationError as error:
@@ -432,6 +432,18 @@ def _arguments(text: str | None, spec: ToolSpec, tool: Tool | None) -> tuple[Jso
                 ErrorCode.BATCH_TOO_LARGE, detail=f"/{spec.batch_argument} takes at most {spec.max_batch_size} items."
             )
     return arguments, body, model
+
+
+def _typed(body: bytes, spec: ToolSpec, tool: Tool | None) -> BaseModel | None:
+    """The live tool's own view of the arguments. A tool of another contract may not take them, which says nothing about the call."""
+    if tool is None:
+        return None
+    try:
+        return tool.input_model.model_validate_json(body)
+    except ValidationError:
+        if tool.spec.contract_hash != spec.contract_hash:
+            return None  # the journal answers first, and then that the tool has changed
+        raise
 
 
 def _run_is_ours(call: Prepared, pre: Preflight) -> None:
@@ -452,9 +464,9 @@ def _within_ceilings(call: Prepared, pre: Preflight) -> None:
 
 
 def _live(call: Prepared, pre: Preflight) -> tuple[Tool, BaseModel]:
-    if call.tool is None or call.model is None or not pre.tool_enabled:
+    if call.tool is None or not pre.tool_enabled:
         raise Refused(ErrorCode.TOOL_UNAVAILABLE)
-    if call.tool.spec.contract_hash != call.spec.contract_hash:
+    if call.tool.spec.contract_hash != call.spec.contract_hash or call.model is None:
         raise Refused(ErrorCode.TOOL_CHANGED)
     return call.tool, call.model
 
