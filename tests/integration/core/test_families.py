@@ -1,4 +1,4 @@
-"""Runs that runs start: never more than the parent may see and spend, never longer than it lives, stopped with it (ADR 0031)."""
+"""Runs that runs start: never more than the parent may see and spend, never longer than it lives, stopped with it (ADR 0032)."""
 
 import asyncio
 from datetime import timedelta

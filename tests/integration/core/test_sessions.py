@@ -1,4 +1,4 @@
-"""What a run of a session begins with: the words and answers of the person's earlier runs, once and for good (ADR 0031)."""
+"""What a run of a session begins with: the words and answers of the person's earlier runs, once and for good (ADR 0032)."""
 
 import asyncio
 from collections.abc import Sequence

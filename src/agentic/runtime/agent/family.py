@@ -1,4 +1,4 @@
-"""What a run may have that another run starts: never more than its parent (ADR 0031). Pure."""
+"""What a run may have that another run starts: never more than its parent (ADR 0032). Pure."""
 
 from agentic.contract.errors import NotPermitted, ParentRefuses
 from agentic.contract.principal import Principal

@@ -1,4 +1,4 @@
-"""What a run of a session begins with: the words and answers of the session's earlier runs, copied once (ADR 0031).
+"""What a run of a session begins with: the words and answers of the session's earlier runs, copied once (ADR 0032).
 
 Pure. The copies are the run's own messages from its start on, so nothing that happens to an earlier run changes them.
 """

@@ -88,7 +88,7 @@ class Runs:
             deadline_s: calendar seconds until the run fails wherever it stands, waits included, at most a year; ``None`` for the
                 deployment's own, 30 days.
             session: the caller's own id of a conversation, at most 200 characters, one of each organization and person. The run
-                begins with what the session's ended runs said (ADR 0031).
+                begins with what the session's ended runs said (ADR 0032).
             parent: the run that starts this one. The child has no tool its parent lacks, spends from the budget of its tree,
                 believes no more than its parent, and does not outlive it.
 
