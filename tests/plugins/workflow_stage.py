@@ -136,10 +136,14 @@ class Stage:
         """Answer every open question."""
         pending = await self.platform.approvals.find(self.organization_id, status="pending")
         for approval in pending:
-            await self.platform.approvals.decide(
-                self.organization_id, approval.id, user_id=self.user_id, verdict=Verdict(verdict)
-            )
+            await self.answer(approval.id, verdict)
         return len(pending)
+
+    async def answer(self, approval_id: UUID, verdict: str = "approved") -> None:
+        """Answer one question."""
+        await self.platform.approvals.decide(
+            self.organization_id, approval_id, user_id=self.user_id, verdict=Verdict(verdict)
+        )
 
 
 @contextlib.asynccontextmanager

@@ -48,6 +48,8 @@ POINTS = (
 )
 """Where it dies: around statements, the first or second time this process makes them, and inside the handler. A call that a person was
 asked about is made under its node's second lease."""
+SLOW = "slow"
+"""In place of a point: it does not die by itself, and its tools take their time."""
 _GROUPS = {"take": "workflow", "park": "runs", "finish": "runs", "claim_body": "calls", "end_complete": "calls"}
 
 
@@ -64,6 +66,7 @@ class Places:
 
     def __init__(self, point: str, ledger: Path) -> None:
         self.point = point
+        self.slow_s = 0.15 if point == SLOW else 0.0
         self.world = EffectLedger(ledger)
         self._visits = EffectLedger(Path(f"{ledger}.visits"))
 
@@ -116,7 +119,9 @@ def tools(places: Places) -> list[Tool]:
 
     async def act(ctx: CallContext, args: Words, *, key: str | None) -> Done:
         places.at("before the effect")
+        await asyncio.sleep(places.slow_s)
         places.world.record(ctx.tool, {"text": args.text}, key=key)
+        await asyncio.sleep(places.slow_s)
         places.at("after the effect")
         return Done(id=ctx.tool)
 
@@ -140,6 +145,17 @@ async def body(ctx: WorkflowContext) -> JsonValue:
     return "done" if result.error is None else str(result.error.code)
 
 
+async def pair(ctx: WorkflowContext) -> JsonValue:
+    """Both calls, side by side, with the words that the event brings; then one more."""
+    words = {"text": str(ctx.event.data["text"])}
+    both = await ctx.side_by_side(
+        lambda: tool_step(ctx, "mail", "mail.send", words, continue_on_error=True),
+        lambda: tool_step(ctx, "note", "notes.save", words, continue_on_error=True),
+    )
+    last = await tool_step(ctx, "last", "notes.save", words, continue_on_error=True)
+    return ["done" if result.error is None else str(result.error.code) for result in (*both, last)]
+
+
 def functions(client: inngest.Inngest, workflows: Workflows) -> list[inngest.Function[Any]]:
     """The story's function."""
 
@@ -147,7 +163,11 @@ def functions(client: inngest.Inngest, workflows: Workflows) -> list[inngest.Fun
     async def story(ctx: inngest.Context) -> JsonValue:
         return await workflows.run(ctx, STORY, body)
 
-    return [story]
+    @client.create_function(fn_id="pair", trigger=inngest.TriggerEvent(event="pair"), retries=4)
+    async def paired(ctx: inngest.Context) -> JsonValue:
+        return await workflows.run(ctx, STORY, pair)
+
+    return [story, paired]
 
 
 def make(places: Places) -> App:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import inngest
 import pytest
@@ -155,7 +155,7 @@ async def test_two_questions_side_by_side_are_decided_apart_and_each_runs_once(d
         await s.waiting("two/approval-0/wait-0")
         pending = await s.platform.approvals.find(s.organization_id, status="pending")
         (second,) = [approval for approval in pending if '"two"' in approval.arguments_text]
-        await _answer(s, second.id, "rejected")
+        await s.answer(second.id, "rejected")
         await s.deliver()
         await s.until(lambda: _is(s, "two", "failed"))
         assert world.effects == []
@@ -164,10 +164,6 @@ async def test_two_questions_side_by_side_are_decided_apart_and_each_runs_once(d
         (run,) = await s.ended()
         assert run.result == [True, False]
         assert world.of("mail.send") == ["one"]
-
-
-async def _answer(s: Stage, approval_id: UUID, verdict: str) -> None:
-    await s.platform.approvals.decide(s.organization_id, approval_id, user_id=s.user_id, verdict=Verdict(verdict))
 
 
 async def _is(s: Stage, node: str, state: str) -> bool:
