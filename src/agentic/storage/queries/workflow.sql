@@ -12,7 +12,7 @@ with container as (
         %(container_id)s, %(workflow)s, %(definition)s, %(tools)s, %(ceilings)s, %(trust)s::agent.trust,
         clock_timestamp() + make_interval(secs => %(deadline_s)s), clock_timestamp()
     )
-    on conflict (organization_id, request_key) do nothing
+    on conflict do nothing -- by id or by key: both follow from the function run, and either may be met first
     returning organization_id
 ), contracts as (
     insert into agent.tool_contracts (contract_hash, organization_id, name, version, spec)
@@ -36,7 +36,7 @@ select %(node_id)s, c.organization_id, %(node_key)s, %(node_digest)s, 'workflow'
     jsonb_build_object('node', %(node)s::text), c.ceilings, c.context_trust, c.deadline_at
 from agent.runs c
 where c.id = %(container_id)s and c.organization_id = %(organization_id)s and c.state in ('queued', 'running', 'parked')
-on conflict (organization_id, request_key) do nothing
+on conflict do nothing -- by id or by key, as above
 
 -- name: take
 -- Third part: the node's lease, if the node is due. Its context is the lowest that any node of the workflow has met; the segment of a
