@@ -29,7 +29,10 @@ from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import EventBus, Outbox
 from agentic.services.policy import Fact, FactRegistry, PolicyEngine, PolicyService
 from agentic.services.policy.url_seen import url_seen
+from agentic.services.tools.abandoned import AbandonedCalls
 from agentic.services.tools.connections import ConnectionPort
+from agentic.services.retention.models import RetentionPeriods
+from agentic.services.retention.service import Retention
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.default_invoker import DefaultToolInvoker, InvokerSettings
@@ -37,6 +40,7 @@ from agentic.services.tools.meter import Meter
 from agentic.services.tools.ports import PolicyPort
 from agentic.services.tools.registry import ToolRegistry, build_registry
 from agentic.services.usage.pricing import priced
+from agentic.services.usage.rollup import Rollup
 from agentic.storage.approval_store import PostgresApprovalStore
 from agentic.storage.artifact_store import PostgresArtifactRows, PostgresBodies
 from agentic.storage.audit_store import PostgresAuditStore
@@ -51,6 +55,7 @@ from agentic.storage.meter_ledger import PostgresMeterLedger
 from agentic.storage.outbox_store import PostgresOutboxStore
 from agentic.storage.policy_store import PostgresPolicyStore
 from agentic.storage.pool import Pool, open_pool
+from agentic.storage.retention_store import PostgresRetentionStore
 from agentic.storage.run_store import PostgresRunStore
 from agentic.storage.usage_store import PostgresUsageStore
 from agentic.storage.workflow_store import PostgresWorkflowStore
@@ -69,6 +74,7 @@ class App:
         agents: definitions that can be started by name.
         models: factories of model objects by name, beside the ``provider:model`` strings that always work.
         capacity: how many runs are active at once, and the vendor accounts that have to bear them; ``agentic capacity check`` does the sum.
+        retention: for how long runs and what they leave are kept.
         functions: makes the durable functions of your own workflows, of the SDK's client and what runs their bodies; every worker
             serves them (docs/workflows.md).
         connections: where the accounts of calls come from, in place of the database's vault; for tests and demonstrations.
@@ -80,6 +86,7 @@ class App:
     models: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     facts: Sequence[Fact] = ()
     capacity: Capacity = field(default_factory=Capacity)
+    retention: RetentionPeriods = field(default_factory=RetentionPeriods)
     connections: ConnectionPort | None = None
     functions: Callable[[Any, "Workflows"], Sequence[Any]] | None = None
 
@@ -124,6 +131,8 @@ class Platform:
     environment: Literal["live", "frozen"]
     leader: Advance
     sweeper: Sweeps
+    retention: Retention
+    rollup: Rollup
     loop: "AgnoLoop"
 
 
@@ -166,6 +175,7 @@ async def open_platform(
         database = stores_on(pool)
         run_store = PostgresRunStore(database)
         events = PostgresEventStore(database)
+        retention_store = PostgresRetentionStore(database)
         workflow_store = PostgresWorkflowStore(database)
 
         async def words(ctx: CallContext) -> list[str]:
@@ -180,7 +190,6 @@ async def open_platform(
         approval_store = PostgresApprovalStore(database)
         outbox = Outbox(store=PostgresOutboxStore(database), bus=bus)
         approvals = ApprovalService(store=approval_store, flush=outbox.flush)
-        journal = JournalService(PostgresJournalStore(database))
         artifacts = Artifacts(
             rows=PostgresArtifactRows(database), in_rows=PostgresBodies(database), elsewhere=artifact_bodies
         )
@@ -195,6 +204,9 @@ async def open_platform(
             meter=Meter(ledger=PostgresMeterLedger(database), pricing=priced),
             connections=app.connections or vault,
             artifacts=ElsewhereOrInTheRow(bodies=artifact_bodies) if artifact_bodies is not None else None,
+        )
+        journal = JournalService(
+            PostgresJournalStore(database), abandoned=AbandonedCalls(registry=registry, invoker=invoker)
         )
         try:
             yield Platform(
@@ -253,6 +265,8 @@ async def open_platform(
                     artifacts=artifacts,
                     workflows=workflow_store,
                 ),
+                retention=Retention(retention_store, bodies=artifact_bodies, periods=app.retention),
+                rollup=Rollup(retention_store),
                 loop=loop,
             )
         finally:
@@ -311,6 +325,8 @@ def function_ports(platform: Platform) -> FunctionPorts:
     return FunctionPorts(
         leader=platform.leader,
         sweeper=platform.sweeper,
+        cleaner=platform.retention,
+        summing=platform.rollup,
         runs_at_once=platform.app.capacity.runs_at_once,
         of_app=None if made is None else partial(_of_app, made, platform),
     )

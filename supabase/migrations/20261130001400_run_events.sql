@@ -176,31 +176,45 @@ language sql stable set search_path = '' as $$
 $$;
 create index runs_ended on agent.runs (finished_at) where finished_at is not null;
 
--- Drops the oldest partition of spans that ended before this time and holds none of an open run; its name, or null. With its owner's
--- right to drop tables. The drop waits a moment for the statements under way and gives up after that: the next sweep tries again.
-create function agent.drop_span_partition(before timestamptz) returns text
-language plpgsql security definer set search_path = '' set lock_timeout = '2s' as $$
+create index usage_reservations_by_run on agent.usage_reservations (run_id);
+
+-- Partitions of spans of months that ended before this time and that have none of an open run, oldest first.
+create function agent.span_partitions_outlived(before timestamptz) returns setof text
+language plpgsql stable set search_path = '' as $$
 declare
-    old record;
+    month record;
     busy boolean;
 begin
-    for old in
-        select c.relname,
-            (to_date(right(c.relname, 6), 'YYYYMM') + interval '1 month')::timestamp at time zone 'UTC' as ends
+    for month in
+        select c.relname as name,
+            (to_date(right(c.relname, 6), 'YYYYMM') + interval '1 month') at time zone 'UTC' as ends
         from pg_catalog.pg_inherits i
         join pg_catalog.pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'agent.spans'::regclass and c.relname ~ '^spans_[0-9]{6}$'
         order by c.relname
     loop
-        exit when old.ends > before;
-        execute format('select exists (select from agent.%I s join agent.runs r on r.id = s.run_id where r.finished_at is null)', old.relname)
+        exit when month.ends > before;
+        execute format('select exists (select from agent.%I s join agent.runs r on r.id = s.run_id where r.finished_at is null)', month.name)
             into busy;
         if not busy then
-            execute format('drop table agent.%I', old.relname);
-            return old.relname;
+            return next month.name;
         end if;
     end loop;
-    return null;
+end
+$$;
+
+-- Drops the first of them; its name, or null. With its owner's right to drop tables. The drop waits a moment for the statements under
+-- way and gives up after that: the next sweep tries again.
+create function agent.drop_span_partition(before timestamptz) returns text
+language plpgsql security definer set search_path = '' set lock_timeout = '2s' as $$
+declare
+    oldest text;
+begin
+    select p into oldest from agent.span_partitions_outlived(before) p limit 1;
+    if oldest is not null then
+        execute format('drop table agent.%I', oldest);
+    end if;
+    return oldest;
 end
 $$;
 
@@ -210,6 +224,8 @@ alter table agent.ai_usage_daily enable row level security;
 revoke all on agent.run_event_heads, agent.run_events, agent.ai_usage_daily from public, anon, authenticated;
 grant select, insert, update, delete on agent.run_event_heads, agent.run_events, agent.ai_usage_daily to service_role;
 revoke all on function agent.place_run_event(), agent.reset_run_text(uuid, uuid), agent.tell_run(), agent.tell_approval(),
-    agent.tree_is_outlived(uuid, timestamptz), agent.drop_span_partition(timestamptz) from public, anon, authenticated;
+    agent.tree_is_outlived(uuid, timestamptz), agent.span_partitions_outlived(timestamptz),
+    agent.drop_span_partition(timestamptz) from public, anon, authenticated;
 grant execute on function agent.place_run_event(), agent.reset_run_text(uuid, uuid), agent.tell_run(), agent.tell_approval(),
-    agent.tree_is_outlived(uuid, timestamptz), agent.drop_span_partition(timestamptz) to service_role;
+    agent.tree_is_outlived(uuid, timestamptz), agent.span_partitions_outlived(timestamptz),
+    agent.drop_span_partition(timestamptz) to service_role;

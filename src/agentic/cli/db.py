@@ -1,13 +1,18 @@
-"""``agentic db``: the schema of the database."""
+"""``agentic db``: the schema of the database, and what has been kept in it long enough."""
 
 import asyncio
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentic.cli.options import Json, settings_of
 from agentic.cli.output import say, show, show_json
 
-app = typer.Typer(name="db", no_args_is_help=True, help="Brings the database to this build's schema.")
+if TYPE_CHECKING:
+    from agentic.cli.records import Records
+    from agentic.services.retention.models import Removed, RetentionPeriods
+
+app = typer.Typer(name="db", no_args_is_help=True, help="The schema of the database, and removing what is over.")
 
 
 @app.command()
@@ -61,3 +66,58 @@ def status(context: typer.Context, as_json: Json = False) -> None:
     for row in found:
         table.add_row(row.version, row.name or "", str(row.state))
     show(table)
+
+
+@app.command()
+def retain(
+    context: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go. Removes nothing.")] = False,
+    runs_days: Annotated[int | None, typer.Option(min=1, help="Keep ended runs so long; by default 395 days.")] = None,
+    spans_days: Annotated[
+        int | None, typer.Option(min=1, help="Keep trees of runs so long; by default 90 days.")
+    ] = None,
+    events_days: Annotated[
+        int | None, typer.Option(min=1, help="Keep events of runs so long; by default 90 days.")
+    ] = None,
+    outbox_days: Annotated[int | None, typer.Option(min=1, help="Keep sent events so long; by default 7 days.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Remove what has been kept long enough, in all organizations, as the daily function does. Runs that go on stay whole."""
+    from dataclasses import asdict
+
+    from pydantic import ValidationError
+
+    from agentic.cli.records import with_records
+    from agentic.services.retention.models import RetentionPeriods
+
+    asked = {"runs_days": runs_days, "spans_days": spans_days, "events_days": events_days, "outbox_days": outbox_days}
+    try:
+        periods = RetentionPeriods(**{name: days for name, days in asked.items() if days is not None})
+    except ValidationError as error:
+        raise typer.BadParameter("; ".join(fault["msg"] for fault in error.errors())) from error
+
+    async def act(records: "Records") -> "Removed":
+        return await _retain(records, periods, dry_run=dry_run)
+
+    removed = asdict(with_records(settings_of(context).folder, None, act))
+    left = removed.pop("left")
+    if as_json:
+        show_json({**removed, "left": left, "dry_run": dry_run})
+        return
+    for name, count in removed.items():
+        say(f"{'would remove' if dry_run else 'removed'} {count} {name.replace('_', ' ')}")
+    if left:
+        say("something is left; run it again")
+
+
+async def _retain(records: "Records", periods: "RetentionPeriods", *, dry_run: bool) -> "Removed":
+    from agentic.services.retention.service import Retention
+    from agentic.services.usage.rollup import Rollup
+    from agentic.storage.supabase_object_store import object_store_of
+
+    async with object_store_of() as bodies:
+        retention = Retention(records.retention, bodies=bodies, periods=periods)
+        if dry_run:
+            return await retention.preview()
+        await Rollup(records.retention).compute()  # the sums of lines that are about to go
+        return await retention.sweep()

@@ -31,6 +31,7 @@ from agentic.storage.migrations import MigrationState, status
 from agentic.storage.outbox_store import PostgresOutboxStore
 from agentic.storage.policy_store import PostgresPolicyStore
 from agentic.storage.pool import open_pool
+from agentic.storage.retention_store import PostgresRetentionStore
 from agentic.storage.run_store import PostgresRunStore
 from agentic.storage.usage_store import PostgresUsageStore
 
@@ -53,6 +54,7 @@ class Records:
     rules: PostgresPolicyStore
     members: PostgresMemberStore
     usage: PostgresUsageStore
+    retention: PostgresRetentionStore
     flush: Flush
 
 
@@ -108,6 +110,7 @@ async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitab
                 rules=PostgresPolicyStore(database),
                 members=PostgresMemberStore(database),
                 usage=PostgresUsageStore(database),
+                retention=PostgresRetentionStore(database),
                 flush=flush,
             )
         )

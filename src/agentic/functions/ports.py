@@ -7,6 +7,7 @@ from uuid import UUID
 
 from agentic.runtime.agent.advance import Advanced
 from agentic.services.capacity.declared import RUNS_AT_ONCE
+from agentic.services.retention.models import Removed
 
 
 class Leader(Protocol):
@@ -29,12 +30,30 @@ class Sweeper(Protocol):
         ...
 
 
+class Cleaner(Protocol):
+    """Removes what has been kept long enough."""
+
+    async def sweep(self) -> Removed:
+        """Remove what is over now."""
+        ...
+
+
+class Summing(Protocol):
+    """Sums the usage of the last days."""
+
+    async def compute(self) -> int:
+        """Compute the sums; how many changed."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FunctionPorts:
     """Everything the functions need."""
 
     leader: Leader
     sweeper: Sweeper
+    cleaner: Cleaner
+    summing: Summing
     runs_at_once: int = RUNS_AT_ONCE
     """Active runs of one organization in one lane."""
     of_app: Callable[[object], Sequence[Any]] | None = None

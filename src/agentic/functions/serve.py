@@ -13,8 +13,10 @@ import inngest.fast_api
 from agentic.contract.errors import ProgramFault
 from agentic.functions.outbox_sweep import outbox_sweep
 from agentic.functions.ports import FunctionPorts
+from agentic.functions.retention_sweep import retention_sweep
 from agentic.functions.run_advance import run_advance
 from agentic.functions.runs_sweep import runs_sweep
+from agentic.functions.usage_rollup import usage_rollup
 
 APP_ID = "agentic"
 SERVE_PATH = "/api/inngest"
@@ -59,7 +61,13 @@ def function_client(
 
 def all_functions(client: inngest.Inngest, ports: FunctionPorts) -> list[Function]:
     """Every durable function of the package and of the app, ready to serve."""
-    own: list[Function] = [run_advance(client, ports), outbox_sweep(client, ports), runs_sweep(client, ports)]
+    own: list[Function] = [
+        run_advance(client, ports),
+        outbox_sweep(client, ports),
+        runs_sweep(client, ports),
+        usage_rollup(client, ports.summing),
+        retention_sweep(client, ports.cleaner),
+    ]
     return own if ports.of_app is None else [*own, *ports.of_app(client)]
 
 

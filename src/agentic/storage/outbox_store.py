@@ -35,6 +35,3 @@ class PostgresOutboxStore:
 
     async def failed(self, ids: Sequence[UUID], error: str) -> None:
         await self._db.count(self._sql["failed"], {"ids": list(ids), "error": text(error)})
-
-    async def prune(self, *, days: int) -> None:
-        await self._db.count(self._sql["prune"], {"days": days})

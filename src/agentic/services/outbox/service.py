@@ -29,10 +29,6 @@ class OutboxStore(Protocol):
         """Note why rows have not arrived."""
         ...
 
-    async def prune(self, *, days: int) -> None:
-        """Drop rows that arrived long ago."""
-        ...
-
 
 class EventBus(Protocol):
     """Where events go."""
@@ -54,12 +50,10 @@ class Outbox:
         if ids:
             await self._send(await self._store.take(ids, due=False, age_s=0, again_s=AGAIN_S, limit=len(ids)))
 
-    async def sweep(self, *, age_s: float = 0, limit: int = 200, keep_days: int = 7) -> int:
+    async def sweep(self, *, age_s: float = 0, limit: int = 200) -> int:
         """Send again what is still pending. Returns how many arrived."""
         events = await self._store.take([], due=True, age_s=age_s, again_s=AGAIN_S, limit=limit)
-        arrived = await self._send(events)
-        await self._store.prune(days=keep_days)
-        return arrived
+        return await self._send(events)
 
     async def _send(self, events: Sequence[Event]) -> int:
         if not events:

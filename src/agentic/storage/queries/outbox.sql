@@ -20,7 +20,3 @@ update agent.outbox set state = 'sent', sent_at = clock_timestamp(), last_error 
 -- name: failed
 -- These have not; why, for whoever looks.
 update agent.outbox set last_error = %(error)s where id = any(%(ids)s::uuid[]) and state = 'pending'
-
--- name: prune
--- Sent rows are kept a while for whoever asks, then go.
-delete from agent.outbox where state = 'sent' and sent_at < clock_timestamp() - make_interval(days => %(days)s)
