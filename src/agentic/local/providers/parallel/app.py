@@ -72,7 +72,7 @@ def _fault(body: Any) -> str | None:
     settings = body.get("advanced_settings") or {}
     unknown = sorted((body.keys() - _FIELDS) | (settings.keys() - _SETTINGS))
     if unknown:
-        return unknown[0]
+        return str(unknown[0])
     queries = body.get("search_queries")
     if not isinstance(queries, list) or not 1 <= len(queries) <= 5:
         return "search_queries"
