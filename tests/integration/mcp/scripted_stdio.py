@@ -1,0 +1,151 @@
+"""A server over standard streams that misbehaves on demand. Plain lines of JSON and the standard library; no SDK.
+
+`python scripted_stdio.py [habit …]`. A habit is how it lives, the name of the called tool what it does next.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+HABITS = set(sys.argv[1:])
+CANCELLED: list[Any] = []
+HELD: list[Any] = []
+META: list[Any] = []
+PAGES: dict[str, Any] = json.loads(os.environ.get("PAGES", "{}"))
+
+
+def say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def text(id: Any, words: str, **more: Any) -> None:
+    say({"id": id, "result": {"content": [{"type": "text", "text": words}], **more}})
+
+
+def heard() -> dict[str, Any] | None:
+    line = sys.stdin.readline()
+    return json.loads(line) if line else None
+
+
+def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
+    match name:
+        case "echo":
+            text(id, json.dumps(arguments))
+        case "raw":
+            say({"id": id, "result": arguments["result"]})
+        case "error":
+            say({"id": id, "error": arguments["error"]})
+        case "meta":
+            text(id, json.dumps(META[0]))
+        case "environment":
+            text(id, json.dumps(dict(os.environ)))
+        case "pid":
+            text(id, str(os.getpid()))
+        case "die":
+            sys.stderr.write("the last words of a server\n")
+            sys.stderr.flush()
+            os._exit(3)
+        case "answer_and_die":
+            text(id, "the last answer")
+            os._exit(0)
+        case "never":
+            pass
+        case "hold":
+            HELD.append(id)
+        case "release":
+            for each in HELD:
+                text(each, "late")
+            text(id, "released")
+        case "cancelled":
+            text(id, json.dumps(CANCELLED))
+        case "chatter":
+            sys.stderr.write("x" * 300_000 + f"the end {os.environ.get('API_TOKEN')}")
+            sys.stderr.flush()
+            text(id, "calm")
+        case "garbage":
+            sys.stdout.buffer.write(b"a banner\n\xff\xfe not utf-8\n{broken\n[]\n\n")
+            sys.stdout.flush()
+            text(id, "after it")
+        case "long_line":
+            sys.stdout.write(
+                json.dumps({"jsonrpc": "2.0", "id": id, "result": {"pad": "x" * arguments["bytes"]}}) + "\n"
+            )
+            sys.stdout.flush()
+        case "endless":
+            while True:
+                sys.stdout.write("x" * 65536)
+        case "close_output":
+            os.close(1)
+            while heard() is not None:
+                pass
+        case "ask":
+            say({"id": "mine", "method": arguments["method"], "params": {}})
+            while (answer := heard()) is not None and answer.get("id") != "mine":
+                pass
+            text(id, json.dumps(answer))
+        case "flood":
+            for number in range(20_000):
+                say({"id": f"q{number}", "method": "sampling/createMessage", "params": {}})
+            text(id, "never heard")
+        case "announce":
+            for _ in range(arguments["times"]):
+                say({"method": "notifications/tools/list_changed"})
+            text(id, "announced")
+        case "stop":
+            text(id, "stopping")
+            os.kill(os.getpid(), signal.SIGSTOP)
+        case "grandchild":
+            child = subprocess.Popen(  # holds the pipes open, and hears nothing
+                [
+                    sys.executable,
+                    "-c",
+                    "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)",
+                ]
+            )
+            text(id, json.dumps([os.getpid(), child.pid]))
+        case _:
+            say({"id": id, "error": {"code": -32602, "message": f"unknown tool {name}"}})
+
+
+def main() -> None:
+    if "exits_at_start" in HABITS:
+        sys.stderr.write("cannot find my database\n")
+        sys.exit(3)
+    if "ignores_term" in HABITS:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while (message := heard()) is not None:
+        method, id, params = message.get("method"), message.get("id"), message.get("params") or {}
+        if method == "initialize":
+            if "silent" in HABITS:
+                continue
+            version = "1999-01-01" if "ancient" in HABITS else params["protocolVersion"]
+            say(
+                {
+                    "id": id,
+                    "result": {
+                        "protocolVersion": version,
+                        "capabilities": {"tools": {}},
+                        "serverInfo": {"name": "scripted", "version": "1"},
+                    },
+                }
+            )
+        elif method == "notifications/cancelled":
+            CANCELLED.append(params["requestId"])
+        elif method == "tools/list":
+            page = PAGES.get(params.get("cursor") or "", {"tools": []})
+            say({"id": id, "result": page})
+        elif method == "tools/call":
+            META[:] = [params.get("_meta")]
+            call(id, params["name"], params.get("arguments") or {})
+        elif id is not None and method is not None:
+            say({"id": id, "result": {}})
+    if "ignores_eof" in HABITS:
+        time.sleep(600)
+
+
+main()
