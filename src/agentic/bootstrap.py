@@ -29,10 +29,10 @@ from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import EventBus, Outbox
 from agentic.services.policy import Fact, FactRegistry, PolicyEngine, PolicyService
 from agentic.services.policy.url_seen import url_seen
-from agentic.services.tools.abandoned import AbandonedCalls
-from agentic.services.tools.connections import ConnectionPort
 from agentic.services.retention.models import RetentionPeriods
 from agentic.services.retention.service import Retention
+from agentic.services.tools.abandoned import AbandonedCalls
+from agentic.services.tools.connections import ConnectionPort
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.default_invoker import DefaultToolInvoker, InvokerSettings
