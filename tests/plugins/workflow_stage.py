@@ -121,7 +121,7 @@ class Stage:
 
         await self.until(holds)
 
-    async def ended(self, count: int = 1) -> list[RunView]:
+    async def ended(self, count: int = 1, *, timeout_s: float = WAIT_S) -> list[RunView]:
         """The functions' runs, once this many have ended."""
         found: list[RunView] = []
 
@@ -129,7 +129,7 @@ class Stage:
             found[:] = await self.engine.runs()
             return sum(view.status != "running" for view in found) >= count
 
-        await self.until(holds)
+        await self.until(holds, timeout_s=timeout_s)
         return found
 
     async def decide(self, verdict: str = "approved") -> int:

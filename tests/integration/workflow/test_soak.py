@@ -12,7 +12,7 @@ from workflow_stage import Stage, stage, worker
 from workflow_worker import SLOW, Places, make
 
 pytestmark = pytest.mark.timeout(240)
-FLOWS, KILLS, SEED = 16, 6, 20261130
+FLOWS, KILLS, SEED = 10, 5, 20261130
 
 
 @pytest.mark.guarantee("J1", "J3", "W1", "W4")
@@ -31,7 +31,7 @@ async def test_every_workflow_ends_with_its_effects_once_whatever_dies_or_gets_l
                         await s.send("pair", event_id=f"pair-{number}", text=f"{number}")
                     await asyncio.sleep(chance.uniform(0.4, 1.5))  # when it is killed is the chance that is tried
             async with worker(s, workflow_worker.__file__, SLOW, str(ledger)):
-                views = await s.ended(FLOWS)
+                views = await s.ended(FLOWS, timeout_s=150)
         finally:
             people.cancel()
             await asyncio.gather(people, return_exceptions=True)

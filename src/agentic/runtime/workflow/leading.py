@@ -1,7 +1,7 @@
 """Leading one node: its rows, its lease, its one call, and how that ends. Everything happens inside one durable step.
 
 Where this process dies, the step is run again, here or elsewhere: the lease runs out, and the journal says what the call came to. What
-ended is answered from the node's row, so a replay makes no call twice (J1).
+ended is answered from the node's row, so a replay makes no call twice (J1, ADR 0033).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The runs of a caller's own durable function: a container for each of its runs, and a run for each node in it (docs/workflows.md).
+"""The runs of a caller's own durable function: a container for each of its runs, and a run for each node in it (ADR 0033).
 
 A node's run holds the lease, the journal and the questions of its one call, so nodes that run side by side share none of them; money,
 time and cancellation hang on the container. Nobody leads these runs but the function they belong to.
