@@ -104,6 +104,18 @@ async def test_a_fault_of_credential_money_request_or_answer_raises_and_says_whi
     assert done.usage == []
 
 
+@pytest.mark.guarantee("B2")
+async def test_a_key_that_a_vendor_quotes_in_a_refusal_reaches_nobody(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(Vendors()) as vendors:
+        vendors.exa.then(*[Answer(status=429, json={"error": f"the key {KEYS.exa} is over its limit"})] * 3)
+        done = await research(database, vendors, *WEB)
+    assert "over its limit" in done.texts[0]
+    assert str(KEYS.exa) not in str(done)
+    assert str(KEYS.exa) not in caplog.text
+
+
 async def test_what_exa_will_not_look_for_is_unavailable_and_no_fault_of_the_key(database: str) -> None:
     async with served(Vendors()) as vendors:
         vendors.exa.then(Answer(status=403, json={"error": "no", "tag": "PROHIBITED_CONTENT"}))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 from agentic.contract.canonical import canonical
@@ -134,7 +133,9 @@ async def scrape(ctx: CallContext, account: Account, *, url: str) -> Page:
 
 
 def _report(ctx: CallContext, named: object, pdf_pages: int) -> None:
-    used = amount(named)
-    known = used is not None and used == used.to_integral_value()
-    credits = used if known and used is not None else Decimal(1 + min(max(pdf_pages, 0), _MAX_PDF_PAGES))
-    ctx.report_usage(credits, "credit", provider=FIRECRAWL.name, estimated=not known)
+    counted = amount(named)
+    if counted is not None and counted == counted.to_integral_value():
+        ctx.report_usage(counted, "credit", provider=FIRECRAWL.name)
+        return
+    credits = 1 + min(max(pdf_pages, 0), _MAX_PDF_PAGES)
+    ctx.report_usage(credits, "credit", provider=FIRECRAWL.name, estimated=True)

@@ -153,6 +153,8 @@ async def find_email(
     if found is None or not found.email:  # a miss is 404, or 200 with a null
         _nothing(ctx)
         return None
+    if "@" not in found.email:
+        raise AnswerUnreadable(f"{HUNTER.name}: what it calls an address is none")
     _charged(ctx, prices.hunter_finder_credits)
     return found
 
