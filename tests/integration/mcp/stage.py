@@ -12,7 +12,16 @@ from pydantic import SecretStr
 
 from agentic.contract.errors import NotFound
 from agentic.services.mcp.authentication import Credential
-from agentic.services.mcp.config import Authentication, AuthScheme, Owner, ServerConfig, StdioLaunch, Timeouts
+from agentic.services.mcp.config import (
+    Authentication,
+    AuthScheme,
+    HttpEndpoint,
+    Owner,
+    ServerConfig,
+    StdioLaunch,
+    Timeouts,
+)
+from agentic.services.mcp.config_check import Permits
 from agentic.services.mcp.servers import RemoteServer
 from agentic.services.mcp.slots import Slots
 
@@ -44,11 +53,28 @@ def stdio_config(*habits: str, connect_s: float = 30, idle_s: float = 900, **lau
     )
 
 
+BEARER = Authentication(scheme=AuthScheme.BEARER, credential_ref="vault:token")
+
+
+def http_config(url: str, authentication: Authentication | None = None, *, connect_s: float = 30) -> ServerConfig:
+    return ServerConfig(
+        server_id="scripted",
+        owner=Owner.OPERATOR,
+        endpoint=HttpEndpoint(url=url),
+        authentication=authentication or Authentication(),
+        timeouts=Timeouts(connect_s=connect_s),
+    )
+
+
 @asynccontextmanager
 async def server_of(
-    config: ServerConfig, *, slots: Slots | None = None, vault: Vault | None = None
+    config: ServerConfig,
+    *,
+    slots: Slots | None = None,
+    vault: Vault | None = None,
+    permits: Permits = lambda origin: True,
 ) -> AsyncIterator[RemoteServer]:
-    server = RemoteServer(config, vault=vault or Vault(), permits=lambda origin: True, slots=slots or Slots())
+    server = RemoteServer(config, vault=vault or Vault(), permits=permits, slots=slots or Slots())
     try:
         yield server
     finally:
