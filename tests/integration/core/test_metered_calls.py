@@ -1,6 +1,7 @@
 """A metered call: its bound is held before it runs, and what it cost takes the bound's place when it ends (M1, M2, M3, M4)."""
 
 import asyncio
+import dataclasses
 import json
 import logging
 from collections.abc import Sequence
@@ -11,15 +12,17 @@ from uuid import UUID, uuid4
 import pytest
 import sentry_sdk
 
-from agentic.contract.errors import StorageUnavailable
+from agentic.contract.errors import NotFound, StorageUnavailable
 from agentic.contract.results import ErrorCode
+from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.script import Turn
+from agentic.services.tools.calls import ToolCall
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.default_invoker import DefaultToolInvoker
 from agentic.services.tools.handlers.errors import RetryableUpstreamError
 from agentic.services.tools.meter import Meter
 from agentic.testing import Call, Calls, FakeClock, Harness, Say, harness
-from core_world import Done, World, journal
+from core_world import Done, World, journal, rows
 from money import FREE, ceiling, holds, leases_end, lines, set_price, spent, states
 
 SAVE = Calls([Call("notes.save", {"text": "milk"})])
@@ -147,12 +150,52 @@ async def test_what_was_refused_for_money_stops_the_run_and_is_no_business_of_th
 
 
 @KINDS
+@pytest.mark.guarantee("M2", "D4")
+async def test_a_metered_call_with_no_root_run_reaches_no_handler_and_writes_no_usage_row(
+    database: str, kind: str
+) -> None:
+    world = World()
+    tool = metered(world, kind, pays(("1", "credit", "1")))
+    async with harness(tools=[tool], script=[Say("Done.")], database_url=database) as h:
+        taken = await h.platform.run_store.take(h.organization_id, await h.start(), lease_s=60)
+        assert taken is not None
+        inv = (await h.platform.leader._open(taken, SegmentStop())).inv
+        call = ToolCall(tool=tool.spec.name, arguments_text='{"text": "milk"}')
+        with pytest.raises(NotFound):
+            await h.platform.invoker.invoke(call, dataclasses.replace(inv, run_id=uuid4()))
+        assert world.effects == []
+        assert (
+            await rows(h, "select id from agent.ai_usage_log union all select id from agent.usage_reservations") == []
+        )
+
+
+async def test_a_preview_performs_no_write_no_send_and_no_metered_call(database: str) -> None:
+    seen: list[CallContext] = []
+
+    async def preview(ctx: CallContext, _args: Any) -> str:
+        seen.append(ctx)
+        await ctx.before_first_byte()
+        ctx.report_usage(1, "credit", cost=Decimal(1))
+        return "A letter."
+
+    world = World()
+    tool = world.send(**METERED, approval_preview=True, preview=preview)
+    async with harness(tools=[tool], script=[Calls([Call("mail.send", {"text": "hi"})])], database_url=database) as h:
+        run_id = await h.start()
+        [approval] = (await h.settle(run_id)).pending
+        assert approval.shown == "A letter."
+        assert [(ctx.idempotency_key, ctx.epoch, ctx.lease_expires_at) for ctx in seen] == [(None, None, None)]
+        assert (world.effects, await journal(h, run_id)) == ([], [])
+        assert (await lines(h, run_id), await holds(h, run_id)) == ([], [])
+
+
+@KINDS
 async def test_a_stop_that_a_handler_returns_is_data_like_any_other(database: str, kind: str) -> None:
     async def does(ctx: CallContext, _args: Any) -> Any:
         ctx.report_usage(1, "credit", cost=Decimal(1))
         return {"id": "1", "stop": "fault", "meta": {"partial_reason": "budget_exhausted"}}
 
-    tool = metered(World(), kind, does, output_schema={"type": "object"})
+    tool = metered(World(), kind, does)
     async with harness(tools=[tool], script=script(kind), database_url=database) as h:
         run_id = await h.start()
         settled = await h.settle(run_id)

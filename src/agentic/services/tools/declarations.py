@@ -75,12 +75,24 @@ def vendor_tool(name: str, description: str, **declared: Any) -> Callable[[Handl
     return _declare("vendor", name, description, {"output_trust": Trust.EXTERNAL, **declared})
 
 
+_DERIVED = ("input_schema", "output_schema", "binding")
+"""What no declaration says beside its function, so that schema and handler cannot drift apart."""
+
+
 def _declare(
     kind: Literal["internal", "vendor"], name: str, description: str, declared: dict[str, Any]
 ) -> Callable[[HandlerFunction], Tool]:
     beside = {key: declared.pop(key) for key in ("preview", "probe", "refusals", "retries") if key in declared}
 
+    told = [
+        f"{name}: {key} follows from the function and its annotations; leave it out"
+        for key in _DERIVED
+        if key in declared
+    ]
+
     def wrap(function: HandlerFunction) -> Tool:
+        if told:
+            raise RegistryError(told)
         input_model, output = _annotations(function)
         said = declared.get("side_effects", SideEffects.READ)
         effects = SideEffects(said) if said in tuple(SideEffects) else SideEffects.READ
@@ -136,9 +148,12 @@ def _annotations(function: HandlerFunction) -> tuple[type[BaseModel], Any]:
         )
     try:
         hints = get_type_hints(function)
+        output = get_type_hints(function, include_extras=True).get(
+            "return"
+        )  # with the bounds that 'Annotated' puts on it
     except NameError as error:
         raise ProgramFault(f"{where}: {error}; annotate with names that the module defines at its top level") from error
-    model, output = hints.get(parameters[1]), hints.get("return")
+    model = hints.get(parameters[1])
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise ProgramFault(f"{where}: annotate '{parameters[1]}' with a pydantic model of the tool's arguments")
     if output is None or output is type(None):

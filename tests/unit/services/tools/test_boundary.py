@@ -1,11 +1,15 @@
 """Which answers are brought into a result beside the event loop."""
 
-from typing import Any
+from typing import Annotated, Any
+from uuid import uuid4
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from agentic.services.tools.boundary import LARGE_CHARS, LARGE_PARTS, is_large
+from agentic.contract.results import ErrorCode
+from agentic.services.tools.boundary import LARGE_CHARS, LARGE_PARTS, Facts, bounded, is_large
+from agentic.services.tools.context import CallContext
+from agentic.services.tools.declarations import internal_tool
 
 
 class _Page(BaseModel):
@@ -52,3 +56,23 @@ class _Raises(dict[str, Any]):
 def test_what_cannot_be_looked_at_is_left_to_the_boundary_itself() -> None:
     assert is_large(_Raises(a=1))
     assert is_large([_Raises(a=1)])
+
+
+@internal_tool("crm.list", "Lists.", max_output_bytes=1_000)
+async def _listing(ctx: CallContext, args: _Page) -> Annotated[list[str], Field(min_length=100)]:
+    """Declared for its spec alone."""
+    return []
+
+
+@pytest.mark.guarantee("B1")
+async def test_a_handler_result_is_valid_against_its_output_schema_before_the_boundary_changes_its_transport_form() -> (
+    None
+):
+    facts = Facts(span_id=uuid4())
+    whole, _ = await bounded(_listing.spec, ["row " * 10] * 100, facts)
+    assert isinstance(whole.data, list)
+    assert (whole.ok, whole.meta.truncated, whole.meta.count) == (True, True, len(whole.data))
+    assert len(whole.data) < 100
+    short, _ = await bounded(_listing.spec, ["row"] * 99, facts)
+    assert short.error is not None
+    assert short.error.code is ErrorCode.INVALID_OUTPUT

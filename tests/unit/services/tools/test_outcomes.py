@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pydantic import ValidationError
 
 from agentic.contract.results import ErrorCode, Said, ToolError, ToolResult, ToolResultMeta
 from agentic.services.tools.outcomes import (
@@ -144,6 +145,12 @@ def test_performed_but_unreadable_says_both() -> None:
 
 
 @pytest.mark.guarantee("B3")
+def test_a_tool_result_never_carries_parent_cancelled() -> None:
+    """That a parent ended is a run's end, and no answer of a tool."""
+    with pytest.raises(ValidationError):
+        ToolError.model_validate({"code": "parent_cancelled", "message": "Not performed.", "retryable": False})
+
+
 def test_a_name_no_tool_has_is_shown_no_longer_than_a_name_can_be() -> None:
     fields = json.loads(model_text("please do " * 1000, refusal(ErrorCode.UNKNOWN_TOOL)))
     assert len(fields["action"]) == 64

@@ -315,6 +315,18 @@ def test_a_function_whose_annotations_do_not_tell_enough_is_refused_by_name(func
     assert function.__qualname__ in str(raised.value)
 
 
+@pytest.mark.guarantee("N1")
+@pytest.mark.parametrize("field", ["input_schema", "output_schema", "binding"])
+def test_schema_and_handler_drift_fails_validation_before_publication(field: str) -> None:
+    """Both follow from the function, so a second word about either is refused rather than passed over."""
+
+    async def handler(ctx: CallContext, args: Words) -> Words:
+        return args
+
+    with pytest.raises(RegistryError, match=f"a.b: {field} follows from the function"):
+        internal_tool("a.b", "Does.", **{field: {"type": "object"}})(handler)
+
+
 def test_an_annotation_that_cannot_be_found_says_where_to_put_it() -> None:
     async def handler(ctx: CallContext, args: "Local") -> str:  # type: ignore[name-defined]  # noqa: F821
         return ""
