@@ -1,4 +1,4 @@
-"""What stands below the tree of a run: decisions, approvals and waits, effects, artifacts, what is uncertain. Pure."""
+"""What stands below the tree of a run: decisions, approvals and waits, effects, artifacts, its tree, what is uncertain. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -29,6 +29,7 @@ def sections(tree: Json, agentic: str, *, full: bool) -> Iterator[RenderableType
         ("waits for", tree.get("waits", ()), _wait),
         ("effects", tree["effects"], _effect),
         ("artifacts", tree.get("artifacts", ()), _artifact),
+        ("runs of its tree", [run for run in tree.get("family", ()) if run["id"] != tree["run"]["id"]], _relative),
         ("uncertain", tree["uncertain"], lambda call: _uncertain(call, agentic)),
     ):
         if items:
@@ -88,6 +89,16 @@ def _artifact(artifact: Json) -> Text:
         "  complete" if artifact["complete"] else "  cut off", style="green" if artifact["complete"] else "yellow"
     )
     return line.append(f"  {artifact['trust']}  {moment(artifact['created_at'])}", style="dim")
+
+
+def _relative(run: Json) -> Text:
+    line = Text.assemble(
+        f"{'  ' * run['depth']}{run['id']}  ", (safe_line(run["definition_name"]), "bold"), "  ", styled(run["state"])
+    )
+    note = run["error_code"] or run["partial_reason"]
+    if note:
+        line.append(f"  {short(note)}")
+    return line.append(f"  {moment(run['created_at'])}", style="dim")
 
 
 def _uncertain(call: Json, agentic: str) -> RenderableType:

@@ -55,6 +55,14 @@ def _facts(tree: Json) -> Iterator[Text]:
         yield Text.assemble("incomplete: ", (safe_line(run["partial_reason"]), "magenta"))
     if run["parked_on"]:
         yield Text.assemble("waits for: ", (safe_line(run["parked_on"]), "yellow"))
+    if run.get("cancel_requested_at"):
+        by = f" by {run['cancel_requested_by']}" if run["cancel_requested_by"] else ""
+        why = f": {safe_line(run['cancel_reason'])}" if run["cancel_reason"] else ""
+        yield Text(f"asked to stop at {moment(run['cancel_requested_at'])}{by}{why}", style="yellow")
+    if run.get("session_id"):
+        yield Text.assemble("session: ", safe_line(run["session_id"]))
+    if run.get("parent_run_id"):
+        yield Text.assemble("started by: ", run["parent_run_id"])
     if run["answer"]:
         yield Text.assemble("answer: ", safe(run["answer"]))
     yield Text(

@@ -59,8 +59,10 @@ class PostgresRunStore:
     async def start(self, run: NewRun) -> Started:
         event = uuid4()
         params = _start_params(run, event)
-        steps = ("start",) if run.parent_run_id is None else ("lock_family", "start")
-        row = (await self._db.atomic([(self._sql[step], params) for step in steps]))[-1]
+        if run.parent_run_id is None:
+            row = await self._db.one(self._sql["start"], params)
+        else:
+            _, row = await self._db.atomic([(self._sql["lock_family"], params), (self._sql["start"], params)])
         if row is not None:
             return Started(run_id=row["id"], created=True, nudge=event)
         earlier = await self.find(run.organization_id, run.request_key, request_digest=run.request_digest)
@@ -96,7 +98,6 @@ class PostgresRunStore:
             state=row["state"],
             cancelled=row["cancelled"],
             overdue=row["overdue"],
-            context_trust=Trust(row["context_trust"]),
         )
 
     async def session(

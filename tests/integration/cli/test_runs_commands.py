@@ -1,8 +1,19 @@
 """``agentic runs``: starting a run of an app, finding runs again, and stopping one with a reason."""
 
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
+
+from agentic.bootstrap import App, open_platform
+from agentic.contract.events import Event
+from agentic.contract.principal import Principal
+from agentic.runtime.agent.agno.scripted import ScriptedModel
+from agentic.runtime.agent.definition import AgentDefinition
+from agentic.runtime.agent.script import Say
 
 if TYPE_CHECKING:
     from tests.integration.cli.conftest import Seed, Shell
@@ -41,6 +52,43 @@ def test_a_run_of_an_app_is_started_once_per_key_and_found_again(seed: "Seed", s
     assert [each["id"] for each in found] == [run["id"]]
     assert shell("runs", "cancel", run["id"], "--reason", "counted already").code == 0
     assert shell("runs", "show", run["id"], "--json").value["run"]["cancel_reason"] == "counted already"
+
+
+class SilentBus:
+    async def send(self, events: Sequence[Event]) -> None:
+        """Nobody listens, and nobody complains."""
+
+
+async def lead_with_a_child(database: str, organization: UUID, run: UUID, person: UUID) -> UUID:
+    """Start a child of the run, and lead the run to its end."""
+    clerk = AgentDefinition(name="clerk", instructions="Answer.", model="script")
+    app = App(agents=[clerk], models={"script": lambda: ScriptedModel(script=[Say("seven letters")])})
+    async with open_platform(app, database, bus=SilentBus()) as platform:
+        principal = Principal(organization_id=organization, user_id=person)
+        child = await platform.runs.start("clerk", "help", principal=principal, request_key="below", parent=run)
+        assert (await platform.leader.advance(organization, run)).state == "succeeded"
+    return child.run_id
+
+
+def test_waiting_for_a_run_prints_its_answer_and_its_tree_shows_whom_it_started(
+    seed: "Seed", shell: "Shell", database: str
+) -> None:
+    (shell.folder / "office.py").write_text(APP)
+    command = ["runs", "start", "clerk", "count", "--app", "office:app", "--as", str(seed.approver)]
+    bounds = ["--request-key", "k", "--session", "monday"]
+    run = UUID(shell(*command, *bounds, "--json").value["run"]["id"])
+    with ThreadPoolExecutor(1) as thread:
+        led = lead_with_a_child(database, seed.organization, run, seed.approver)
+        child = thread.submit(asyncio.run, led).result(timeout=50)
+    over = shell(*command, *bounds, "--wait")
+    assert (over.code, over.out) == (0, "seven letters\n")
+    assert shell("runs", "cancel", str(run), "--reason", "enough").code == 0
+    shown = shell("runs", "show", str(run)).out
+    assert "session: monday" in shown
+    assert str(child) in shown
+    below = shell("runs", "show", str(child)).out
+    assert f"started by: {run}" in below
+    assert "enough" in below
 
 
 def test_runs_are_listed_page_by_page(seed: "Seed", shell: "Shell") -> None:

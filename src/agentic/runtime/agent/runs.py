@@ -156,6 +156,7 @@ class Runs:
     async def _below(self, definition: AgentDefinition, parent: UUID, principal: Principal) -> AgentDefinition:
         found = await self._store.parent(principal.organization_id, parent)
         check_parent(found, principal)
+        self._registry.resolve(definition.tools, principal.organization_id)  # a name nobody has is a fault here too
         return inherited(definition, found)
 
     async def _history(self, session: str | None, principal: Principal) -> list[RunMessage]:

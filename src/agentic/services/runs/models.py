@@ -98,7 +98,6 @@ class Parent:
     state: RunState
     cancelled: bool
     overdue: bool
-    context_trust: Trust
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -59,7 +59,6 @@ select id from run
 -- name: parent
 -- What a child may have of its parent: the tools it was shown whose grants are live.
 select p.id, p.state, p.user_id, p.depth, p.cancel_requested_at is not null as cancelled, p.deadline_at <= clock_timestamp() as overdue,
-    p.context_trust::text as context_trust,
     array(
         select t.name from jsonb_to_recordset(p.tools) as t(name text)
         join agent.grants g on g.organization_id = p.organization_id and g.definition = p.definition_name and g.tool = t.name
