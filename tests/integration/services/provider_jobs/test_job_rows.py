@@ -138,5 +138,5 @@ async def test_a_large_result_is_kept_once_under_its_digest_and_never_changed(da
         assert [row["body"] for row in await db.all("select body from agent.provider_job_results", {})] == ["{}"]
         with pytest.raises(psycopg.errors.RestrictViolation):
             await db.count("update agent.provider_job_results set body = 'x'", {})
-        await db.count("delete from agent.runs", {})
-        assert await db.all("select from agent.provider_jobs", {}) == []
+        await db.count("delete from agent.provider_jobs", {})
+        assert await db.all("select from agent.provider_job_results", {}) == []
