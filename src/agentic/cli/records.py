@@ -45,6 +45,8 @@ class Records:
     """One organization's rows, and what may be done to them."""
 
     organization_id: UUID
+    database: Database
+    """For a group that has a store of its own."""
     runs: PostgresRunStore
     events: PostgresEventStore
     approvals: ApprovalService
@@ -101,6 +103,7 @@ async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitab
         return await act(
             Records(
                 organization_id=organization_id,
+                database=database,
                 runs=PostgresRunStore(database),
                 events=PostgresEventStore(database),
                 approvals=ApprovalService(store=PostgresApprovalStore(database), flush=flush),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from agentic.contract.errors import Conflict
 from agentic.services.connections.envelope import Sealed
 from agentic.services.connections.models import (
     Binding,
@@ -40,24 +41,27 @@ class PostgresConnectionStore:
 
     async def add(self, new: NewConnection) -> StoredConnection:
         binding = new.binding
-        row = await self._db.one(
-            self._sql["add"],
-            {
-                "id": binding.id,
-                "organization_id": binding.organization_id,
-                "provider": binding.provider,
-                "kind": str(binding.kind),
-                "label": text(new.label),
-                "account": jsonb(dict(new.account)),
-                "scopes": list(new.scopes),
-                "header": binding.header,
-                "token_endpoint": binding.token_endpoint,
-                "client_auth": None if binding.client_auth is None else str(binding.client_auth),
-                "resource": binding.resource,
-                "created_by": new.created_by,
-                **_sealed_params(new.sealed),
-            },
-        )
+        params = {
+            "id": binding.id,
+            "organization_id": binding.organization_id,
+            "provider": binding.provider,
+            "kind": str(binding.kind),
+            "label": text(new.label),
+            "account": jsonb(dict(new.account)),
+            "scopes": list(new.scopes),
+            "header": binding.header,
+            "token_endpoint": binding.token_endpoint,
+            "client_auth": None if binding.client_auth is None else str(binding.client_auth),
+            "resource": binding.resource,
+            "created_by": new.created_by,
+            **_sealed_params(new.sealed),
+        }
+        try:
+            row = await self._db.one(self._sql["add"], params)
+        except Conflict as there:
+            raise Conflict(
+                f"{binding.provider} has a connection of that label; choose another, or connect that one again"
+            ) from there
         assert row is not None
         return _row(row)
 

@@ -53,11 +53,12 @@ class Shell:
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
         return {**kept, **self.variables, **variables}
 
-    def __call__(self, *arguments: str, **variables: str) -> Ended:
+    def __call__(self, *arguments: str, typed: str | None = None, **variables: str) -> Ended:
         done = subprocess.run(
             [*PROGRAM, *arguments],
             cwd=self.folder,
             env=self.environment(**variables),
+            input=typed,
             capture_output=True,
             text=True,
             timeout=COMMAND_S,

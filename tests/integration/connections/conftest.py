@@ -83,7 +83,7 @@ class VaultStage:
 
     async def change(self, statement: str, **params: Any) -> int:
         """Change rows behind everybody's back."""
-        return await self.database.count(statement, params)  # type: ignore[arg-type]
+        return await self.database.count(statement, params)
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ async def test_another_organization_sees_nothing_and_changes_nothing(stage: "Vau
 async def test_no_role_of_a_browser_reads_a_row(stage: "VaultStage", role: str) -> None:
     await stage.key()
     async with stage.database.pool.connection() as connection, connection.transaction(force_rollback=True):
-        await connection.execute(f"set local role {role}")  # type: ignore[arg-type]
+        await connection.execute(f"set local role {role}")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await connection.execute("select id from agent.connections")
 

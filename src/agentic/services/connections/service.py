@@ -1,5 +1,6 @@
 """What people do with connections: add, list, check, connect again, revoke; and what the deployment does: rotate its keys."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,10 @@ from agentic.services.connections.ports import ConnectionStore
 from agentic.services.connections.secrets import ApiKey, Secret, check, decoded, encoded
 
 _PAGE = 100
+_MAX_LABEL = 200
+_MAX_ACCOUNT = 1000
+_PROVIDER = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +92,7 @@ class ConnectionService:
             created_by: the person who connects it.
 
         Raises:
-            ValueError: the secret or the endpoint is of no use; the message quotes neither.
+            ValueError: something of it is of no use; the message does not quote the secret.
             VaultLocked: the vault has no key. Nothing is written.
             Conflict: there is a connection of this provider and label.
         """
@@ -98,6 +103,7 @@ class ConnectionService:
         if fault is not None:
             raise ValueError(fault)
         check(kind, secret)
+        _check_words(provider, label, header, account or {})
         binding = Binding(
             organization_id=organization_id,
             id=uuid4(),
@@ -198,6 +204,19 @@ class ConnectionService:
         if row is None:
             raise NotFound(f"connection {connection_id} does not exist in this organization")
         return row
+
+
+def _check_words(provider: str, label: str, header: str | None, account: Mapping[str, str]) -> None:
+    if not _PROVIDER.fullmatch(provider):
+        raise ValueError(
+            "a provider key is lower-case letters, digits, '_', '.' and '-', at most 64, and begins with a letter"
+        )
+    if not 1 <= len(label) <= _MAX_LABEL or not label.isprintable():
+        raise ValueError(f"a label has 1 to {_MAX_LABEL} printable characters")
+    if header is not None and not _HEADER.fullmatch(header):
+        raise ValueError("a header's name holds characters HTTP does not allow")
+    if sum(len(name) + len(value) for name, value in account.items()) > _MAX_ACCOUNT:
+        raise ValueError(f"the facts of an account have at most {_MAX_ACCOUNT} characters")
 
 
 def _kind(secret: Secret) -> Kind:

@@ -123,13 +123,11 @@ class GovernedClient:
         if allowed_s <= 0:
             raise RetryableUpstreamError(f"{sent_to}: the deadline had passed before the request; nothing was sent")
         gate = _Gate(self._before_first_byte)
-        own = self._headers | _checked(headers or {})
+        own = _checked(headers or {})
         untrusted = False
         try:
             async with asyncio.timeout(allowed_s) as limit:
-                authenticating = _checked(await self._auth()) if self._auth is not None else {}
-                request = httpx.Request(method, url, headers=own | authenticating, content=body)
-                return await self._send(request, gate)
+                return await self._send(await self._request(method, url, body, own), gate)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -143,6 +141,11 @@ class GovernedClient:
         if untrusted:
             raise UpstreamUnavailableError(f"{sent_to}: its certificate is not trusted; nothing was sent")
         raise RetryableUpstreamError(f"{sent_to}: {ending} while connecting; nothing was sent")
+
+    async def _request(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> httpx.Request:
+        # the credential is no variable of a frame that an error of the exchange would carry on (B2)
+        authenticating = _checked(await self._auth()) if self._auth is not None else {}
+        return httpx.Request(method, url, headers={**self._headers, **headers, **authenticating}, content=body)
 
     async def _send(self, request: httpx.Request, gate: "_Gate") -> Reply:
         found = await egress.addresses(self._origin)

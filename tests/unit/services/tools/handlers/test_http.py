@@ -364,6 +364,47 @@ async def test_an_answer_at_the_cap_is_whole() -> None:
     assert (len(reply.body), reply.truncated) == (1000, False)
 
 
+async def test_a_request_is_authenticated_anew_and_the_watermark_comes_after_that() -> None:
+    order: list[str] = []
+
+    async def auth() -> dict[str, str]:
+        order.append("auth")
+        return {"Authorization": f"Bearer token-{len(order)}"}
+
+    async def watermark() -> None:
+        order.append("watermark")
+
+    async with wire(answer()) as seen, GovernedClient(origin=seen.origin, auth=auth, before_first_byte=watermark) as to:
+        await to.post_bytes("/x", b"1")
+        await to.post_bytes("/x", b"1")
+    assert order == ["auth", "watermark", "auth", "watermark"]
+    assert [b"authorization: Bearer token-1" in seen.requests[0], b"Bearer token-3" in seen.requests[1]] == [True, True]
+
+
+@pytest.mark.guarantee("J3")
+@pytest.mark.parametrize("ends", ["refused", "silent"])
+async def test_a_request_that_cannot_be_authenticated_is_a_refusal_and_nothing_is_sent(ends: str) -> None:
+    marked: list[str] = []
+
+    async def auth() -> dict[str, str]:
+        if ends == "refused":
+            raise UpstreamUnavailableError("there is no token")
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def watermark() -> None:
+        marked.append("watermark")
+
+    deadline = time.monotonic() + 0.1
+    async with (
+        wire(answer()) as seen,
+        GovernedClient(origin=seen.origin, auth=auth, before_first_byte=watermark, deadline=deadline) as client,
+    ):
+        with pytest.raises(UpstreamUnavailableError if ends == "refused" else RetryableUpstreamError):
+            await client.post_bytes("/x", b"1")
+    assert (marked, seen.connections) == ([], 0)
+
+
 async def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
     async with wire(answer()) as elsewhere:
         redirect = answer(b"", "307 Temporary Redirect", f"Location: {elsewhere.origin}/steal")

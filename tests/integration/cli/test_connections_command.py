@@ -1,0 +1,123 @@
+"""``agentic connections``: what it stores, says, refuses and exits with; and that no secret is ever printed."""
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+if TYPE_CHECKING:
+    from tests.integration.cli.conftest import Ended, Seed, Shell
+
+pytestmark = pytest.mark.timeout(300)  # each command is a process of its own
+
+KEY_1, KEY_2 = ("AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=", "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=")
+SECRET = "api-key-value-of-ada"
+
+
+@pytest.fixture
+def vault(seed: "Seed", shell: "Shell") -> "Shell":
+    shell.variables["AGENTIC_VAULT_KEYS"] = KEY_1
+    return shell
+
+
+def add(shell: "Shell", *arguments: str, typed: str = f"{SECRET}\n", **variables: str) -> "Ended":
+    return shell("connections", "add", "mail", *arguments, "--json", typed=typed, **variables)
+
+
+@pytest.mark.guarantee("B2", "T1")
+def test_an_account_is_connected_listed_checked_connected_again_and_revoked(vault: "Shell") -> None:
+    added = add(vault, "--secret-stdin", "--label", "Ada", "--account", "address=ada@fjord.example")
+    assert added.code == 0, added.err
+    made = added.value
+    assert (made["provider"], made["kind"], made["label"], made["state"]) == ("mail", "api_key", "Ada", "connected")
+    assert made["account"] == {"address": "ada@fjord.example"}
+
+    listed = vault("connections", "list")
+    assert made["id"] in listed.out
+    assert "ada@fjord.example" in listed.out
+    assert vault("connections", "list", "--json").value == [made]
+    assert vault("connections", "list", "--organization", str(uuid4()), "--json").value == []
+
+    checked = vault("connections", "check", made["id"], "--json")
+    assert (checked.code, checked.value["usable"]) == (0, True)
+    locked = vault("connections", "check", made["id"], "--json", AGENTIC_VAULT_KEYS="")
+    assert (locked.code, locked.value["opens"]) == (1, False)
+    assert "AGENTIC_VAULT_KEYS" in locked.value["note"]
+    assert vault("connections", "check", made["id"], "--organization", str(uuid4())).code == 1
+
+    again = vault("connections", "reconnect", made["id"], "--secret-stdin", typed="api-key-value-2\n")
+    assert again.code == 0, again.err
+    revoked = vault("connections", "revoke", made["id"], "--json")
+    assert (revoked.code, revoked.value["state"], revoked.value["key_id"]) == (0, "revoked", None)
+    assert vault("connections", "check", made["id"]).code == 1
+    late = vault("connections", "reconnect", made["id"], "--secret-stdin", typed="api-key-value-3\n")
+    assert (late.code, "add a new one" in late.err) == (1, True)
+    for ended in (added, listed, checked, again, revoked, late):
+        assert "api-key-value" not in ended.out + ended.err
+
+
+def test_an_oauth_client_and_a_persons_consent_are_told_apart(vault: "Shell") -> None:
+    endpoint = ["--oauth-client", "ada", "--token-endpoint", "https://login.vendor.example/token"]
+    client = add(vault, *endpoint, "--scope", "mail.send", "--label", "one", typed="client-secret\n")
+    consent = add(vault, *endpoint, "--refresh-token", "--label", "two", typed="client-secret\nrefresh-value\n")
+    public = add(vault, *endpoint, "--refresh-token", "--label", "three", typed="\nrefresh-value\n")
+    assert [ended.code for ended in (client, consent, public)] == [0, 0, 0]
+    kinds = [ended.value["kind"] for ended in (client, consent, public)]
+    assert kinds == ["oauth_client", "oauth_refresh", "oauth_refresh"]
+    assert client.value["scopes"] == ["mail.send"]
+
+
+def test_the_keys_of_a_vault_are_changed_without_touching_what_they_open(vault: "Shell") -> None:
+    made = add(vault, "--secret-stdin").value
+    rotated = vault("connections", "rotate", "--json", AGENTIC_VAULT_KEYS=f"{KEY_2},{KEY_1}")
+    assert (rotated.code, rotated.value["rewrapped"], rotated.value["unreadable"]) == (0, 1, [])
+    assert vault("connections", "check", made["id"], AGENTIC_VAULT_KEYS=KEY_2).code == 0
+    assert vault("connections", "check", made["id"], AGENTIC_VAULT_KEYS=KEY_1).code == 1
+    left = vault("connections", "rotate", "--json", AGENTIC_VAULT_KEYS=KEY_1)
+    assert (left.code, left.value["unreadable"]) == (1, [made["id"]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "typed", "why"),
+    [
+        ([], "", "--secret-stdin"),
+        (["--secret-stdin", "--oauth-client", "ada"], "", "--secret-stdin"),
+        (["--secret-stdin"], "abc\n", "at least 6"),
+        (["--secret-stdin"], "\n", "at least 6"),
+        (["--oauth-client", "ada"], "client-secret\n", "--token-endpoint"),
+        (["--oauth-client", "ada", "--token-endpoint", "http://login.vendor.example/t"], "client-secret\n", "clear"),
+        (["--secret-stdin", "--account", "nonsense"], f"{SECRET}\n", "NAME=VALUE"),
+        (["--secret-stdin", "--header", "two words"], f"{SECRET}\n", "header"),
+        (["--secret-stdin", "--label", "x" * 300], f"{SECRET}\n", "label"),
+    ],
+)
+def test_what_cannot_be_a_connection_is_refused_and_nothing_is_written(
+    vault: "Shell", arguments: list[str], typed: str, why: str
+) -> None:
+    refused = add(vault, *arguments, typed=typed)
+    assert (refused.code, refused.out) == (2, "")
+    assert why in refused.err
+    assert SECRET not in refused.err
+    assert _count(vault) == 0
+
+
+@pytest.mark.parametrize("keys", ["", "not-a-key"])
+def test_without_a_good_key_nothing_is_written_and_the_remedy_is_named(vault: "Shell", keys: str) -> None:
+    refused = add(vault, "--secret-stdin", AGENTIC_VAULT_KEYS=keys)
+    assert (refused.code, refused.out) == (1, "")
+    assert "openssl rand -base64 32" in refused.err
+    assert _count(vault) == 0
+
+
+def test_a_label_is_taken_once(vault: "Shell") -> None:
+    assert add(vault, "--secret-stdin").code == 0
+    twice = add(vault, "--secret-stdin")
+    assert (twice.code, "label" in twice.err) == (1, True)
+
+
+def _count(shell: "Shell") -> int:
+    with psycopg.connect(shell.variables["DATABASE_URL"]) as connection:
+        row = connection.execute("select count(*) from agent.connections").fetchone()
+    assert row is not None
+    return int(row[0])
