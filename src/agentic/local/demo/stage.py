@@ -25,6 +25,7 @@ from agentic.local.demo.casting import Casting
 from agentic.local.demo.database_check import require_room
 from agentic.local.demo.decider import decide_and_die
 from agentic.local.demo.email_tool import RUN_ID
+from agentic.local.demo.membership import give_at_least
 from agentic.local.demo.only_one import only_demo
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.person import Person
@@ -186,8 +187,8 @@ async def set_stage(
             )
         )
         approver_id = uuid5(who.organization_id, "approver")
-        await platform.approval_store.put_member(who.organization_id, who.user_id, Role.OPERATOR)
-        await platform.approval_store.put_member(who.organization_id, approver_id, Role.APPROVER)
+        await give_at_least(platform.approval_store, who.organization_id, who.user_id, Role.OPERATOR)
+        await give_at_least(platform.approval_store, who.organization_id, approver_id, Role.APPROVER)
 
         secret = home.token_secret()
         listener = bind(HOST, 0)
