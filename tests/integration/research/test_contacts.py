@@ -112,7 +112,7 @@ async def test_a_client_that_makes_up_its_answers_asks_nobody_and_answers_nothin
     async with served(Vendors()) as vendors:
         done = await research(database, vendors, tool, arguments, keys=TEST_KEY)
         assert vendors.hunter.requests == []
-    assert (done.state, done.raised, done.usage) == ("failed", {"DryRun"}, [])
+    assert (done.state, done.raised, done.usage, set(done.holds)) == ("failed", {"DryRun"}, [], {"released"})
 
 
 @pytest.mark.guarantee("M4")
@@ -123,7 +123,7 @@ async def test_an_answer_that_is_marked_as_made_up_is_neither_counted_nor_shown(
     async with served(Vendors()) as vendors:
         vendors.hunter.then(*[marked] * 20)
         done = await research(database, vendors, FIND, IDA)
-    assert (done.state, done.raised, done.usage) == ("failed", {"DryRun"}, [])
+    assert (done.state, done.raised, done.usage, set(done.holds)) == ("failed", {"DryRun"}, [], {"released"})
     assert all("ida.holm" not in text for text in done.texts)
 
 

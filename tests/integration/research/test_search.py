@@ -81,27 +81,31 @@ async def test_a_vendor_that_asks_for_longer_than_the_budget_is_not_waited_for(d
     assert (done.code, done.usage) == ("retryable_upstream", [])
 
 
+@pytest.mark.guarantee("M1")
 @pytest.mark.parametrize(
-    ("answer", "raised"),
+    ("answer", "raised", "hold"),
     [
-        (Answer(status=401, json={"error": "no", "tag": "INVALID_API_KEY"}), "CredentialRefused"),
-        (Answer(status=402, json={"error": "no", "tag": "NO_MORE_CREDITS"}), "BalanceSpent"),
-        (Answer(status=400, json={"error": "no", "tag": "INVALID_REQUEST"}), "RequestRefused"),
-        (Answer(status=200, body=b"<html>"), "AnswerUnreadable"),
-        (Answer(status=200, json={"results": [{"title": "no address"}]}), "AnswerUnreadable"),
-        (Answer(status=302, json={}, headers={"location": "https://elsewhere.example/"}), "AnswerUnreadable"),
+        (Answer(status=401, json={"error": "no", "tag": "INVALID_API_KEY"}), "CredentialRefused", "released"),
+        (Answer(status=402, json={"error": "no", "tag": "NO_MORE_CREDITS"}), "BalanceSpent", "released"),
+        (Answer(status=400, json={"error": "no", "tag": "INVALID_REQUEST"}), "RequestRefused", "released"),
+        (Answer(status=200, body=b"<html>"), "AnswerUnreadable", "held"),
+        (Answer(status=200, json={"results": [{"title": "no address"}]}), "AnswerUnreadable", "held"),
+        (Answer(status=302, json={}, headers={"location": "https://elsewhere.example/"}), "AnswerUnreadable", "held"),
     ],
 )
 async def test_a_fault_of_credential_money_request_or_answer_raises_and_says_which(
-    database: str, answer: Answer, raised: str
+    database: str, answer: Answer, raised: str, hold: str
 ) -> None:
-    """A spent balance at the vendor is never our own ceiling: the run fails, it does not end as one that used its budget."""
+    """A spent balance at the vendor is never our own ceiling: the run fails, it does not end as one that used its budget.
+
+    What may have been charged stays held until its lease is over; what surely was not is given back.
+    """
     async with served(Vendors()) as vendors:
         vendors.exa.then(*[answer] * 20)
         done = await research(database, vendors, *WEB)
     assert (done.state, done.error_code) == ("failed", "crash_loop")
     assert done.raised == {raised}
-    assert done.usage == []
+    assert (done.usage, set(done.holds)) == ([], {hold})
 
 
 @pytest.mark.guarantee("B2")

@@ -23,7 +23,7 @@ from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.context import CallContext, answer_reserve_s
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Ending, HandlerEnd, ending
-from agentic.services.tools.handlers.errors import DefiniteRefusal
+from agentic.services.tools.handlers.errors import DefiniteRefusal, HandlerError
 from agentic.services.tools.keys import vendor_key
 from agentic.services.tools.meter import Account, Meter, Silence
 from agentic.services.tools.metering import Hold
@@ -315,7 +315,7 @@ class Execution:
     ) -> Account:
         if hold is None:
             return self._meter.of_read(call, result, ctx.usage) if ctx.usage else Account(result=result)
-        if answer.end in (HandlerEnd.RAISED, HandlerEnd.TIMED_OUT):
+        if answer.end in (HandlerEnd.RAISED, HandlerEnd.TIMED_OUT) and not _costs_nothing(answer.error):
             return Account(result=result)  # it may have been charged: held until its lease is over, then spent
         return await self._meter.end_read(call, result, ctx.usage, hold=hold, silence=_silence(answer.end))
 
@@ -409,6 +409,10 @@ def _observed(at: Attempt, ctx: CallContext, result: ToolResult) -> None:
 def _silence(end: HandlerEnd) -> Silence:
     """What it means that a metered call which ended like this reported nothing."""
     return Silence.FAULT if end is HandlerEnd.RETURNED else Silence.FREE
+
+
+def _costs_nothing(error: Exception | None) -> bool:
+    return isinstance(error, HandlerError) and error.costs_nothing
 
 
 def _without_secrets(at: Attempt) -> str | None:

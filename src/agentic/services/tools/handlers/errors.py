@@ -12,6 +12,8 @@ Which of them a status means is the vendor handler's knowledge; what becomes of 
 same call may come again is the table's of outcomes. A raise of any other class counts as unknown once the watermark is set.
 """
 
+from typing import ClassVar
+
 from agentic.contract.errors import AgenticError, ProgramFault
 from agentic.contract.results import ErrorCode
 from agentic.services.tools.outcomes import PIPELINE_CODES, leaves_no_claim, mends_by_waiting
@@ -19,6 +21,9 @@ from agentic.services.tools.outcomes import PIPELINE_CODES, leaves_no_claim, men
 
 class HandlerError(AgenticError):
     """Root of what handlers raise. Texts hold neither a header, a body, a path nor a query (B2)."""
+
+    costs_nothing: ClassVar[bool] = False
+    """A metered read that raised this surely was not charged, so what was held for it is given back (ADR 0029)."""
 
 
 class DefiniteRefusal(HandlerError):

@@ -21,13 +21,19 @@ class VendorFault(HandlerError):
 class CredentialRefused(VendorFault):
     """The vendor does not accept the key, or the key may not do this."""
 
+    costs_nothing = True
+
 
 class BalanceSpent(VendorFault):
     """The vendor's account has no money or credits left."""
 
+    costs_nothing = True
+
 
 class RequestRefused(VendorFault):
     """The vendor refused the shape of the request."""
+
+    costs_nothing = True
 
 
 class AnswerUnreadable(VendorFault):
@@ -40,3 +46,5 @@ class AnswerTooLarge(AnswerUnreadable):
 
 class DryRun(VendorFault):
     """The client makes up its answers; nothing of it may reach a model or the books."""
+
+    costs_nothing = True
