@@ -105,12 +105,11 @@ class PostgresRunStore:
     ) -> SessionSoFar:
         params = {"organization_id": organization_id, "session_id": session_id, "user_id": user_id, "limit": limit}
         newest = await self._db.all(self._sql["session"], params)
-        facts = await self._db.one(self._sql["session_facts"], params)
+        uncertain = await self._db.all(self._sql["session_uncertain"], params)
         return SessionSoFar(
             newest=[_earlier(row) for row in newest],
-            # a run that ended between the two statements is in neither number of the note
-            answered=max(len(newest), facts["answered"] if facts is not None else 0),
-            uncertain=facts["uncertain"] if facts is not None else (),
+            answered=newest[0]["answered"] if newest else 0,
+            uncertain=[row["tool"] for row in uncertain],
         )
 
     async def take(self, organization_id: UUID, run_id: UUID, *, lease_s: float) -> LedRun | None:

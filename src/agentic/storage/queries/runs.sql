@@ -68,39 +68,35 @@ from agent.runs p
 where p.id = %(run_id)s and p.organization_id = %(organization_id)s
 
 -- name: session
--- What the runs of a person's session said that have ended with an answer, the newest first. The words of a run are the last message
--- its start wrote; those before it came from still earlier runs.
-select r.id, r.answer, r.context_trust::text as answer_trust, m.message_id, m.format, m.body, m.trust::text as trust
-from agent.runs r
+-- What the runs of a person's session said that have ended with an answer, the newest first, and how many there are. The words of a run
+-- are the last message its start wrote; those before it came from still earlier runs.
+with ended as (
+    select r.id, r.answer, r.context_trust, r.created_at from agent.runs r
+    where r.organization_id = %(organization_id)s and r.session_id = %(session_id)s
+      and (r.user_id = %(user_id)s or r.user_id is null and %(user_id)s::uuid is null)
+      and r.state in ('succeeded', 'failed', 'cancelled') and r.answer is not null
+)
+select e.id, e.answer, e.context_trust::text as answer_trust, m.message_id, m.format, m.body, m.trust::text as trust,
+    (select count(*) from ended) as answered
+from ended e
 cross join lateral (
     select x.message_id, x.format, x.body, x.trust from agent.run_messages x
-    where x.run_id = r.id and x.fence = 0 and x.role = 'user'
+    where x.run_id = e.id and x.fence = 0 and x.role = 'user'
     order by x.seq desc
     limit 1
 ) m
-where r.organization_id = %(organization_id)s and r.session_id = %(session_id)s
-  and (r.user_id = %(user_id)s or r.user_id is null and %(user_id)s::uuid is null)
-  and r.state in ('succeeded', 'failed', 'cancelled') and r.answer is not null
-order by r.created_at desc, r.id desc
+order by e.created_at desc, e.id desc
 limit %(limit)s
 
--- name: session_facts
--- How many runs of the session have answered, and the tools whose calls in its ended runs, or in runs these started, nobody knows the end of.
-select
-    count(*) filter (where r.answer is not null) as answered,
-    array(
-        select distinct k.tool from agent.runs s
-        join agent.runs f on f.root_run_id = s.id
-        join agent.idempotency_keys k on k.run_id = f.id and k.state = 'uncertain' and k.tool is not null
-        where s.organization_id = %(organization_id)s and s.session_id = %(session_id)s
-          and (s.user_id = %(user_id)s or s.user_id is null and %(user_id)s::uuid is null)
-          and s.state in ('succeeded', 'failed', 'cancelled') and f.has_uncertain
-        order by k.tool
-    ) as uncertain
-from agent.runs r
-where r.organization_id = %(organization_id)s and r.session_id = %(session_id)s
-  and (r.user_id = %(user_id)s or r.user_id is null and %(user_id)s::uuid is null)
-  and r.state in ('succeeded', 'failed', 'cancelled')
+-- name: session_uncertain
+-- The tools whose calls in the session's ended runs, or in runs these started, nobody knows the end of.
+select distinct k.tool from agent.runs s
+join agent.runs f on f.root_run_id = s.id
+join agent.idempotency_keys k on k.run_id = f.id and k.state = 'uncertain' and k.tool is not null
+where s.organization_id = %(organization_id)s and s.session_id = %(session_id)s
+  and (s.user_id = %(user_id)s or s.user_id is null and %(user_id)s::uuid is null)
+  and s.state in ('succeeded', 'failed', 'cancelled') and f.has_uncertain
+order by k.tool
 
 -- name: find_by_request
 -- The run an earlier start with this key made.
