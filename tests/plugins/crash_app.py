@@ -1,9 +1,11 @@
 """The app of the crash tests: one tool of each class, which the environment tells where to die.
 
-``CRASH_WHERE`` is ``before`` or ``after`` the effect and counts for the first execution of all; ``CRASH_LEDGER`` is the world.
+``CRASH_WHERE`` is ``before`` or ``after`` the effect and counts for the first execution of all, as does ``stalled`` in front of it for a
+process that stops there until it is told to go on; ``CRASH_LEDGER`` is the world.
 """
 
 import os
+import signal
 from decimal import Decimal
 from pathlib import Path
 
@@ -39,12 +41,16 @@ async def act(ctx: CallContext, args: Words, *, key: str | None) -> Done:
     first = first_time("act")
     if first and os.environ["CRASH_WHERE"] == "before":
         die()
+    if first and os.environ["CRASH_WHERE"] == "stalled before":
+        os.kill(os.getpid(), signal.SIGSTOP)
     await ctx.before_first_byte()
     if first and os.environ["CRASH_WHERE"] == "marked":
         die()
     world().record(ctx.tool, {"text": args.text, "key": ctx.idempotency_key, "attempt": ctx.attempt}, key=key)
     if first and os.environ["CRASH_WHERE"] == "after":
         die()
+    if first and os.environ["CRASH_WHERE"] == "stalled after":
+        os.kill(os.getpid(), signal.SIGSTOP)
     return Done(by=os.getpid())
 
 

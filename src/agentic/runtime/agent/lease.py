@@ -40,8 +40,9 @@ async def _keep(
         await asyncio.sleep(wait_s)
         asked_at = clock.monotonic()
         try:
-            renewed = await store.renew(lease, lease_s=timings.lease_s)
-        except StorageUnavailable:
+            async with asyncio.timeout(max(0.0, ends_at - asked_at)):  # a pool waits longer than a lease may last
+                renewed = await store.renew(lease, lease_s=timings.lease_s)
+        except (StorageUnavailable, TimeoutError):
             held = clock.monotonic() < ends_at
             wait_s = timings.renew_s / 5
         else:
