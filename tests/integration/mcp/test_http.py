@@ -122,7 +122,7 @@ async def test_a_black_hole_costs_the_connect_timeout() -> None:
         (plain("503 Busy", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Connection closed"}}', "Content-Type: application/json"), Trouble.HTTP_STATUS),
         (plain("400 Bad"), Trouble.SESSION_SUSPECT),
         (plain("404 Gone"), Trouble.SESSION_EXPIRED),
-        (plain("403 No"), Trouble.UNAUTHORIZED),
+        (plain("403 No"), Trouble.FORBIDDEN),
         (plain("200 OK", b"<html>", "Content-Type: text/html"), Trouble.SERVER_ERROR),
         (plain("200 OK", b"{broken", "Content-Type: application/json"), Trouble.SERVER_ERROR),
         (plain("200 OK", gzip.compress(b"{}"), "Content-Type: application/json", "Content-Encoding: gzip"), Trouble.PROTOCOL),
@@ -210,10 +210,12 @@ async def test_a_rejected_credential_at_the_handshake_is_said_and_tried_once() -
 async def test_a_server_that_wants_a_browser_is_declined_and_its_addresses_are_not_fetched() -> None:
     async with scripted() as other:
         challenge = f'WWW-Authenticate: Bearer resource_metadata="{other.url}"'
-        async with scripted(lambda self, asked: plain("401 Unauthorized", b"", challenge)) as peer:
-            async with server_of(http_config(peer.url)) as server:
-                with pytest.raises(RemoteFailure) as failure:
-                    await server.connection()
+        async with (
+            scripted(lambda self, asked: plain("401 Unauthorized", b"", challenge)) as peer,
+            server_of(http_config(peer.url)) as server,
+        ):
+            with pytest.raises(RemoteFailure) as failure:
+                await server.connection()
     assert failure.value.trouble is Trouble.AUTH_UNSUPPORTED and other.seen == []
 
 
@@ -245,10 +247,13 @@ def client_of(issuer: Scripted) -> Authentication:
 
 async def test_a_client_exchanges_its_secret_once_at_the_configured_endpoint_alone() -> None:
     vault = Vault(**{"vault:client": "client-secret-1"})
-    async with scripted(granting({"access_token": "at-1", "expires_in": 3600})) as issuer, scripted() as peer:
-        async with server_of(http_config(peer.url, client_of(issuer)), vault=vault) as server:
-            await asyncio.gather(*(call(server, "do") for _ in range(5)))
-            assert (await server.connection()).secrets[0] == "client-secret-1"
+    async with (
+        scripted(granting({"access_token": "at-1", "expires_in": 3600})) as issuer,
+        scripted() as peer,
+        server_of(http_config(peer.url, client_of(issuer)), vault=vault) as server,
+    ):
+        await asyncio.gather(*(call(server, "do") for _ in range(5)))
+        assert (await server.connection()).secrets[0] == "client-secret-1"
     assert len(issuer.seen) == 1 and issuer.seen[0].body == b"grant_type=client_credentials&scope=tools"
     assert {asked.headers.get("authorization") for asked in peer.seen} == {"Bearer at-1"}
     assert not any("client-secret-1" in str(asked) for asked in peer.seen)
@@ -257,10 +262,13 @@ async def test_a_client_exchanges_its_secret_once_at_the_configured_endpoint_alo
 async def test_a_token_is_exchanged_again_a_minute_before_it_expires_when_it_is_used() -> None:
     vault = Vault(**{"vault:client": "client-secret-1"})
     tokens = [{"access_token": f"at-{number}", "expires_in": 30} for number in range(20)]
-    async with scripted(granting(*tokens)) as issuer, scripted() as peer:
-        async with server_of(http_config(peer.url, client_of(issuer)), vault=vault) as server:
-            await call(server, "do")
-            await call(server, "do")
+    async with (
+        scripted(granting(*tokens)) as issuer,
+        scripted() as peer,
+        server_of(http_config(peer.url, client_of(issuer)), vault=vault) as server,
+    ):
+        await call(server, "do")
+        await call(server, "do")
     first, second = (asked.headers["authorization"] for asked in peer.calls())
     assert first != second
 

@@ -27,6 +27,8 @@ class Trouble(StrEnum):
     """The server answered the handshake with something we cannot work with."""
     UNAUTHORIZED = "unauthorized"
     """It, or the token endpoint, does not accept our credential."""
+    FORBIDDEN = "forbidden"
+    """It knows who we are and does not let us."""
     AUTH_UNSUPPORTED = "auth_unsupported"
     """It wants a person to consent in a browser."""
     DISCONNECTED = "disconnected"
@@ -49,7 +51,7 @@ class Trouble(StrEnum):
     """An error of the protocol's own kind, in the server's words."""
 
 
-_UNAUTHORIZED: Final = frozenset({Trouble.UNAUTHORIZED, Trouble.AUTH_UNSUPPORTED})
+_UNAUTHORIZED: Final = frozenset({Trouble.UNAUTHORIZED, Trouble.FORBIDDEN, Trouble.AUTH_UNSUPPORTED})
 _NOTHING_DONE: Final = frozenset({Trouble.SESSION_EXPIRED})
 
 
@@ -60,6 +62,7 @@ class RemoteFailure(AgenticError):
         sent: the request can have reached the server. ``False`` is a promise.
         status: of HTTP, when one came.
         external_text: the server's words; labelled data, never narration (B3).
+        credential: the headers that were presented; never a part of a text.
         stderr: the end of what a child process wrote there, redacted; for operators.
     """
 
@@ -72,6 +75,7 @@ class RemoteFailure(AgenticError):
         status: int | None = None,
         external_text: str | None = None,
         stderr: str | None = None,
+        credential: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.trouble = trouble
@@ -79,6 +83,7 @@ class RemoteFailure(AgenticError):
         self.status = status
         self.external_text = external_text
         self.stderr = stderr
+        self.credential = credential or {}
 
     @property
     def surely_without_effect(self) -> bool:
@@ -125,8 +130,10 @@ def trouble_of(trace: Trace) -> Trouble | None:
     status = trace.status
     if status is None or status < 400:
         return Trouble.DISCONNECTED if trace.ended else None
-    if status in (401, 403):
+    if status == 401:
         return Trouble.AUTH_UNSUPPORTED if trace.interactive else Trouble.UNAUTHORIZED
+    if status == 403:
+        return Trouble.FORBIDDEN
     if status == 404 and trace.had_session:
         return Trouble.SESSION_EXPIRED
     if status == 400 and trace.had_session:

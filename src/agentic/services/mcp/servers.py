@@ -61,7 +61,7 @@ class RemoteServer:
         self.config = config
         self._vault = vault
         self._permits = permits
-        self._slots = slots
+        self.slots = slots
         self._clock = clock or SystemClock()
         self._tls = tls
         self._opening: asyncio.Task[Connection] | None = None
@@ -109,7 +109,7 @@ class RemoteServer:
         config = self.config
         auth = _Resolved() if config.authentication.scheme is AuthScheme.ENV else self._authenticator()
         stdio = isinstance(config.endpoint, StdioLaunch)
-        async with self._slots.preparing(starts_process=stdio):
+        async with self.slots.preparing(starts_process=stdio):
             session = Session(
                 lambda: self._dial(auth), connect_s=config.timeouts.connect_s, idle_s=config.timeouts.idle_s
             )

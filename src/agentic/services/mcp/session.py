@@ -305,6 +305,7 @@ class Session:
             sent=job.trace.sent,
             status=job.trace.status,
             external_text=words,
+            credential=job.trace.credential,
         )
 
     def _disconnected(self, job: _Job) -> RemoteFailure:

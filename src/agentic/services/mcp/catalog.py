@@ -1,0 +1,213 @@
+"""What a server says it offers, read tool by tool: one that cannot be carried costs itself and nothing else (N3). Pure.
+
+A server has no say in what its tools do; it is asked for names, words and shapes. Everything is hashed as it was written, so that a
+change of a word is a change.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from pydantic import Field, JsonValue
+
+from agentic.contract.canonical import CanonicalError, digest
+from agentic.contract.encoding import encoded_size
+from agentic.contract.normal_form import nfc
+from agentic.contract.trust import Trust
+from agentic.contract.values import Value
+from agentic.services.mcp.config import ServerConfig
+from agentic.services.mcp.naming import carriable, registry_name
+from agentic.services.tools.models import STEP_BUDGET_S, RemoteBinding, SideEffects, ToolSpec, Watermark
+from agentic.services.tools.schemas import SchemaRefused, check_schema, provider_schema
+
+MAX_DESCRIPTION_BYTES: Final = 1_024
+APPLICATION_ONLY: Final = "agentic/application-only"
+"""Key of a tool's `_meta` by which a server keeps it from models. It removes an offer and grants nothing."""
+_HASHED: Final = ("name", "description", "annotations", "inputSchema", "outputSchema")
+MAX_ANNOTATION_BYTES: Final = 4 * 1024
+_MAX_SHOWN_NAME: Final = 128
+
+
+class RemoteTool(Value):
+    """One tool as its server declared it, fit to be offered once an operator has approved it."""
+
+    remote_name: str
+    """As it goes over the wire."""
+    name: str
+    description: str
+    """As a model reads it: the beginning, without what cannot be seen."""
+    input_schema: dict[str, JsonValue]
+    output_schema: dict[str, JsonValue] | None = None
+    """By which its structured answers are marked, never refused; ``None`` when there is none or it cannot be used."""
+    annotations: dict[str, JsonValue] = Field(default_factory=dict)
+    """Hints for people, at most 4 KiB of them. No decision reads them."""
+    application_only: bool = False
+    declaration_hash: str
+    """Over name, description, annotations and schemas as they were written."""
+
+
+class Rejected(Value):
+    """A tool that is not carried, and why."""
+
+    remote_name: str
+    """At most 128 characters, visible ones; empty when there is none to show."""
+    reason: str
+    """In our words, with places of the schema."""
+
+
+class Conflict(Value):
+    """Tools that would have one name here. None of them is registered, so nothing depends on their order."""
+
+    name: str
+    remote_names: tuple[str, ...]
+
+
+class Catalog(Value):
+    """Everything a server offered at one moment."""
+
+    tools: tuple[RemoteTool, ...] = ()
+    """By name."""
+    rejected: tuple[Rejected, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    catalog_hash: str
+    """Over every declaration that can be read; the order of the server's list does not matter."""
+
+    def tool(self, remote_name: str) -> RemoteTool | None:
+        """The tool of this name."""
+        return next((tool for tool in self.tools if tool.remote_name == remote_name), None)
+
+
+def read_catalog(server_id: str, raw: Sequence[object]) -> Catalog:
+    """Sort a server's list into what can be carried and what cannot."""
+    read: list[RemoteTool] = []
+    rejected: list[Rejected] = []
+    for entry in raw:
+        outcome = _read(server_id, entry)
+        if isinstance(outcome, RemoteTool):
+            read.append(outcome)
+        else:
+            rejected.append(outcome)
+    by_name: dict[str, list[RemoteTool]] = {}
+    for tool in read:
+        by_name.setdefault(tool.name, []).append(tool)
+    hashed: list[JsonValue] = [
+        list(each) for each in sorted((tool.remote_name, tool.declaration_hash) for tool in read)
+    ]
+    refused: list[JsonValue] = [list(each) for each in sorted((each.remote_name, each.reason) for each in rejected)]
+    return Catalog(
+        tools=tuple(tools[0] for _, tools in sorted(by_name.items()) if len(tools) == 1),
+        rejected=tuple(sorted(rejected, key=lambda each: (each.remote_name, each.reason))),
+        conflicts=tuple(
+            Conflict(name=name, remote_names=tuple(sorted(tool.remote_name for tool in tools)))
+            for name, tools in sorted(by_name.items())
+            if len(tools) > 1
+        ),
+        catalog_hash=digest(nfc({"tools": hashed, "rejected": refused})),
+    )
+
+
+def spec_of(config: ServerConfig, tool: RemoteTool, *, connection_id: UUID) -> ToolSpec:
+    """The spec of a remote tool: words and shapes of the server, everything that decides of the operator (T4)."""
+    said = config.classified(tool.remote_name)
+    effect = said.side_effects in (SideEffects.WRITE, SideEffects.SEND)
+    return ToolSpec(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema={},
+        kind="mcp",
+        binding=RemoteBinding(connection_id=connection_id, remote_name=tool.remote_name),
+        side_effects=said.side_effects,
+        idempotency=said.idempotency,
+        risk=said.risk,
+        output_trust=Trust.EXTERNAL,
+        source="mcp",
+        timeout_s=min(config.timeouts.request_s, STEP_BUDGET_S),
+        repeatable=False if effect else None,
+        watermark=Watermark.AT_TRANSPORT if effect else Watermark.AT_CLAIM,
+        max_output_bytes=config.max_output_bytes,
+        parallel_safe=said.parallel_safe,
+    )
+
+
+def _read(server_id: str, entry: object) -> RemoteTool | Rejected:
+    if not isinstance(entry, Mapping):
+        return Rejected(remote_name="", reason="the entry is no object")
+    remote_name = entry.get("name")
+    if not isinstance(remote_name, str) or not carriable(remote_name):
+        return Rejected(
+            remote_name=_shown(remote_name), reason="a name is text of 1 to 128 characters without control characters"
+        )
+    faults = list(_faults(entry))
+    try:
+        declaration_hash = digest(nfc({key: entry[key] for key in _HASHED if key in entry}))
+    except (CanonicalError, RecursionError):
+        faults.append("the declaration is not plain JSON")
+        declaration_hash = ""
+    if faults:
+        return Rejected(remote_name=remote_name, reason="; ".join(faults))
+    annotations, meta, output = entry.get("annotations"), entry.get("_meta"), entry.get("outputSchema")
+    return RemoteTool(
+        remote_name=remote_name,
+        name=registry_name(server_id, remote_name),
+        description=_description(entry),
+        input_schema=dict(entry["inputSchema"]),
+        output_schema=dict(output) if isinstance(output, Mapping) and _usable(output) else None,
+        annotations=_hints(annotations),
+        application_only=isinstance(meta, Mapping) and meta.get(APPLICATION_ONLY) is True,
+        declaration_hash=declaration_hash,
+    )
+
+
+def _faults(entry: Mapping[str, Any]) -> Iterator[str]:
+    schema = entry.get("inputSchema")
+    if not isinstance(schema, Mapping):
+        yield "it declares no input schema" if schema is None else "its input schema is no object"
+    else:
+        try:
+            check_schema(schema)
+            provider_schema(schema)
+        except SchemaRefused as refused:
+            yield f"the input schema is refused: {refused}"
+    execution = entry.get("execution")
+    if isinstance(execution, Mapping) and execution.get("taskSupport") == "required":
+        yield "it can be called as a task of the protocol only, which is not supported"
+
+
+def _hints(annotations: object) -> dict[str, JsonValue]:
+    if not isinstance(annotations, dict) or encoded_size(annotations) > MAX_ANNOTATION_BYTES:
+        return {}
+    return annotations
+
+
+def _usable(schema: Mapping[str, Any]) -> bool:
+    try:
+        check_schema(schema)
+    except SchemaRefused:
+        return False
+    return True
+
+
+def _description(entry: Mapping[str, Any]) -> str:
+    """The first of its words that says anything, as a model may read it."""
+    for key in ("description", "title", "name"):
+        said = entry.get(key)
+        words = _visible(said).strip() if isinstance(said, str) else ""
+        if words:
+            return words.encode()[:MAX_DESCRIPTION_BYTES].decode(errors="ignore")
+    return "A tool that its server does not describe."
+
+
+def _shown(name: object) -> str:
+    return _visible(name[:_MAX_SHOWN_NAME]) if isinstance(name, str) else ""
+
+
+def _visible(text: str) -> str:
+    """Without controls, lone surrogates, private and tag characters, by which text says to a model what no person sees."""
+    return "".join(
+        character
+        for character in text
+        if character in "\n\t"
+        or (unicodedata.category(character) not in ("Cc", "Cs", "Co") and not "\U000e0000" <= character <= "\U000e007f")
+    )
