@@ -1,0 +1,38 @@
+"""The keeper of a lease: what it does when the database neither renews nor refuses."""
+
+import asyncio
+from typing import Any, cast
+from uuid import uuid4
+
+from agentic.contract.clock import SystemClock
+from agentic.runtime.agent.aborts import SegmentStop
+from agentic.runtime.agent.lease import kept
+from agentic.runtime.agent.timings import Timings
+from agentic.services.runs.models import Lease, Renewed
+from agentic.services.runs.ports import RunStore
+
+BOUND_S = 20
+
+
+class Hanging:
+    """A store whose renewals never come back, as those that wait for a connection of a pool that has none."""
+
+    async def renew(self, lease: Lease, *, lease_s: float) -> Renewed | None:
+        await asyncio.Event().wait()
+        return None
+
+
+async def test_a_renewal_that_hangs_does_not_outlast_the_lease() -> None:
+    lease = Lease(organization_id=uuid4(), run_id=uuid4(), fence=1, wake_seq=0)
+    stop, segment = SegmentStop(), asyncio.create_task(asyncio.Event().wait())
+    store = cast(RunStore, cast(Any, Hanging()))
+    timings = Timings(lease_s=0.2, renew_s=0.01)
+    async with (
+        asyncio.timeout(BOUND_S),
+        kept(lease, store=store, stop=stop, timings=timings, clock=SystemClock(), segment=segment),
+    ):
+        await asyncio.wait({segment})
+    assert segment.cancelled()
+    assert stop.abort is not None
+    assert stop.abort.kind == "lease_lost"
+    assert stop.leave.abort is not None
