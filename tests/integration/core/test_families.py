@@ -91,6 +91,25 @@ async def test_a_tool_outside_the_parents_is_unknown_to_the_child(database: str)
         assert world.effects == []
 
 
+@pytest.mark.guarantee("D2")
+async def test_a_grant_that_is_taken_from_a_run_is_taken_from_all_below_it_at_their_next_call(database: str) -> None:
+    world = World()
+    async with harness(tools=[world.send()], script=[MAIL, Say("Done.")], database_url=database) as h:
+        root = await h.start()
+        middle = await child(h, root, agent=h.agent.model_copy(update={"name": "middle"}))
+        below = await child(h, middle)
+        beside = await h.start(agent=h.agent.model_copy(update={"name": "helper"}))
+        for run in (below, beside):
+            assert len((await h.settle(run)).pending) == 1
+            await h.decide(run)
+        await h.platform.catalogue.set_grant(h.organization_id, "tested", "mail.send", active=False)
+        assert (await h.settle(below)).state == "succeeded"
+        assert [call["code"] for call in await h.calls(below)] == [None, "denied"]
+        assert world.effects == []
+        await h.settle(beside)
+        assert world.effects == [("mail.send", "hello")]
+
+
 async def test_a_child_believes_no_more_than_its_parent_has_read(database: str) -> None:
     world = World()
     read = world.read("web.read", output_trust=Trust.EXTERNAL)

@@ -39,7 +39,7 @@ select
     exists (
         select from agent.grants g
         where g.organization_id = r.organization_id and g.definition = r.definition_name and g.tool = %(tool)s and g.state = 'active'
-    ) as granted,
+    ) and (r.parent_run_id is null or agent.granted_above(r.organization_id, r.parent_run_id, %(tool)s)) as granted,
     r.user_id is null or exists (
         select from agent.members m where m.organization_id = r.organization_id and m.user_id = r.user_id
     ) as member,
