@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from engine_bench import WAIT_S, Bench
 
@@ -22,16 +21,17 @@ class Upkeep:
         self.both = asyncio.Event()
 
     async def sweep(self) -> Removed:
-        return self._note("sweep", Removed(runs=3, left=True))
+        self._note("sweep")
+        return Removed(runs=3, left=True)
 
     async def compute(self) -> int:
-        return self._note("compute", 2)
+        self._note("compute")
+        return 2
 
-    def _note(self, what: str, answer: Any) -> Any:
+    def _note(self, what: str) -> None:
         self.asked.append(what)
         if {"sweep", "compute"} <= set(self.asked):
             self.both.set()
-        return answer
 
 
 async def test_usage_is_summed_and_what_is_over_removed_once_a_day(bench: Bench) -> None:
