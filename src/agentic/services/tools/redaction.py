@@ -66,15 +66,16 @@ _NAMED_VALUE: Final = re.compile(
     r"""(?ix)
     ( access[_-]?key | access[_-]?token | api[_-]?key | auth[_-]?token | authorization | cookie | passwd | password
     | private[_-]?key | refresh[_-]?token | secret | secret[_-]?key | signing[_-]?key | token )
-    ( ["']? \s* [=:] \s* ["']? )
-    (?: (?: bearer | basic | token | digest ) \s+ )?
-    [^\s"'&,;<>)\]}]+
+    ( \\{0,9} ["']? \s* [=:] \s* \\{0,9} (["'])? )
+    (?(3) [^"'\\\r\n]{1,4096} | (?: (?: bearer | basic | token | digest ) \s+ )? [^\s"'&,;<>)\]}\\]+ )
     """
 )
+_COOKIES: Final = re.compile(r"""(?i)(cookie\\{0,9}["']?\s*[=:]\s*\\{0,9}["']?)[^"'\\\r\n]{1,4096}""")
+"""A header of cookies has several, each of a name of its own."""
 _LONG: Final = 512
 _MAX_KEYS: Final = 1_024
 _NUMBER: Final = re.compile(r"[0-9+.e-]+")
-_USER_INFO: Final = re.compile(r"://[^\s/@:]{1,200}:[^\s/@]{1,500}@")
+_USER_INFO: Final = re.compile(r"://[^\s/@:]{1,200}:[^\s/?#]{1,500}@")
 
 
 def redact(value: JsonValue, secrets: Sequence[str] = ()) -> JsonValue:
@@ -105,6 +106,7 @@ def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
     """
     cleaned = _Redaction(secrets).text(text)
     cleaned = _NAMED_VALUE.sub(lambda match: f"{match[1]}{match[2]}{MASK}", cleaned)
+    cleaned = _COOKIES.sub(lambda match: f"{match[1]}{MASK}", cleaned)
     return _USER_INFO.sub(f"://{MASK}@", cleaned)
 
 

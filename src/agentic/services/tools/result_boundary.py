@@ -22,6 +22,10 @@ MAX_OUTPUT_BYTES: Final = 32 * 1024
 MIN_OUTPUT_BYTES: Final = 2
 CAPTURE_FACTOR: Final = 4
 MAX_SAID_CHARS: Final = 2_000
+_READ_CHARS: Final = 64 * 1024
+"""How much is read of what somebody said; cleaning megabytes would hold up everything else in the process."""
+_HALF_NAMED_CHARS: Final = 5_000
+"""What follows the name of a credential, or stands before the host of an address, is looked for no further than this."""
 
 _LINE_ENDS: Final = re.compile("\r?[\u2028\u2029]")
 # Terminal sequences, C0 but tab and line ends, DEL and C1, the overrides of writing direction, and invisible tag characters.
@@ -166,7 +170,12 @@ def said_text(words: str, secrets: Sequence[str]) -> str:
 
     Source: B2, B3.
     """
-    return redact_text(_without_controls(clean_text(words)), secrets)[:MAX_SAID_CHARS]
+    if len(words) <= _READ_CHARS:
+        return redact_text(_without_controls(clean_text(words)), secrets)[:MAX_SAID_CHARS]
+    said = redact_text(_without_controls(clean_text(words[:_READ_CHARS])), secrets)
+    # where the reading stopped, half a secret may stand; twelve characters are the longest form of one
+    half = max((12 * len(secret) for secret in secrets), default=0) + _HALF_NAMED_CHARS
+    return said[: max(0, len(said) - half)][:MAX_SAID_CHARS]
 
 
 def _without_controls(text: str) -> str:

@@ -178,6 +178,11 @@ def test_redaction_leaves_its_argument_as_it_was(value: JsonValue) -> None:
         ('{"client_secret": "abc"}', '{"client_secret": "[redacted]"}'),
         ("env DB_PASSWORD=hunter2 PATH=/bin", "env DB_PASSWORD=[redacted] PATH=/bin"),
         ("cannot reach postgresql://app:pw@db.test/x", "cannot reach postgresql://[redacted]@db.test/x"),
+        ("cannot reach postgresql://app:p@w@db.test/x?q=a@b", "cannot reach postgresql://[redacted]@db.test/x?q=a@b"),
+        ("password: 'open the door' was wrong", "password: '[redacted]' was wrong"),
+        ('body "{\\"api_key\\": \\"abc 123\\", \\"q\\": 1}"', 'body "{\\"api_key\\": \\"[redacted]\\", \\"q\\": 1}"'),
+        ("Cookie: a=b; c=d\nAccept: text/html", "Cookie: [redacted]\nAccept: text/html"),
+        ('{"set-cookie": "sid=1; Path=/", "q": 1}', '{"set-cookie": "[redacted]", "q": 1}'),
         ("the password was wrong", "the password was wrong"),
     ],
 )
@@ -207,6 +212,19 @@ def test_what_others_say_loses_controls_secrets_and_everything_beyond_two_thousa
     said = said_text(f"\x1b[31mGET /x?k={SECRET}\u2028\0 tok_live\x07_0123456789\ud800" + "y" * 9_000, (SECRET,))
     assert said.startswith("GET /x?k=[redacted]\n\u2400 [redacted]\ufffdyyy")
     assert len(said) == 2_000
+
+
+@pytest.mark.guarantee("B2")
+@pytest.mark.parametrize("before", [65_530, 65_536 - len(SECRET) // 2, 65_536 - 1])
+@pytest.mark.parametrize("shrinks", ["\x07", ""], ids=["what is removed", "nothing"])
+def test_of_megabytes_that_others_say_no_more_is_read_than_is_shown_and_no_half_of_a_secret_is(
+    before: int, shrinks: str
+) -> None:
+    filler = (shrinks * (before - 10) + "w" * 10) if shrinks else "w" * before
+    said = said_text(filler + SECRET + "z" * 6_000_000, (SECRET,))
+    assert "z" not in said
+    assert SECRET[:3] not in said
+    assert len(said) <= 2_000
 
 
 def test_a_secret_cut_by_a_control_character_is_still_found() -> None:
