@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -63,13 +64,15 @@ class Scripted:
     sessions: int = 0
     live: set[str] = field(default_factory=set)
     port: int = 0
+    scheme: str = "http"
+    host: str = "127.0.0.1"
     open: int = 0
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"{self.scheme}://{self.host}:{self.port}/mcp"
 
     def calls(self, tool: str | None = None) -> list[Asked]:
         """The calls of tools that arrived."""
@@ -107,14 +110,17 @@ class Scripted:
 
 
 @asynccontextmanager
-async def scripted(on: Callable[[Scripted, Asked], Any] | None = None) -> AsyncIterator[Scripted]:
+async def scripted(
+    on: Callable[[Scripted, Asked], Any] | None = None, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Scripted]:
     """Serve on loopback.
 
     Args:
         on: asked first; what it returns is the answer, `...` for the usual one. It may be a coroutine function. An answer that is a
             list is written part by part, and an event in it is waited for.
     """
-    server = Scripted(on=on or (lambda self, asked: ...))
+    scheme, host = ("http", "127.0.0.1") if tls is None else ("https", "localhost")
+    server = Scripted(scheme=scheme, host=host, on=on or (lambda self, asked: ...))
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server.open += 1
@@ -147,7 +153,7 @@ async def scripted(on: Callable[[Scripted, Asked], Any] | None = None) -> AsyncI
                 writer.write(part)
                 await writer.drain()
 
-    listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     server.port = listener.sockets[0].getsockname()[1]
     try:
         yield server

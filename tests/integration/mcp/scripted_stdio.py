@@ -40,6 +40,8 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
             say({"id": id, "result": arguments["result"]})
         case "error":
             say({"id": id, "error": arguments["error"]})
+        case "nul":
+            text(id, "a\0b", structuredContent={"n": 1})
         case "meta":
             text(id, json.dumps(META[0]))
         case "environment":

@@ -1,11 +1,13 @@
 """Servers of strangers, as small programs: what a test says they do is what they do."""
 
 import asyncio
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psutil
 from pydantic import SecretStr
@@ -43,6 +45,25 @@ class Vault:
         return Credential(secret=SecretStr(self.values[reference]), client_id="client-7")
 
 
+class Marks:
+    """What runs remember of servers."""
+
+    def __init__(self) -> None:
+        self.renewed: set[tuple[UUID, str]] = set()
+        self.given_up: set[tuple[UUID, str]] = set()
+
+    async def unauthorized(self, *, run_id: UUID, server_id: str) -> bool:
+        return (run_id, server_id) in self.given_up
+
+    async def take_renewal(self, *, run_id: UUID, server_id: str) -> bool:
+        first = (run_id, server_id) not in self.renewed
+        self.renewed.add((run_id, server_id))
+        return first
+
+    async def give_up(self, *, run_id: UUID, server_id: str) -> None:
+        self.given_up.add((run_id, server_id))
+
+
 def stdio_config(*habits: str, connect_s: float = 30, idle_s: float = 900, **launch: Any) -> ServerConfig:
     return ServerConfig(
         server_id="scripted",
@@ -73,8 +94,9 @@ async def server_of(
     slots: Slots | None = None,
     vault: Vault | None = None,
     permits: Permits = lambda origin: True,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[RemoteServer]:
-    server = RemoteServer(config, vault=vault or Vault(), permits=permits, slots=slots or Slots())
+    server = RemoteServer(config, vault=vault or Vault(), permits=permits, slots=slots or Slots(), tls=tls)
     try:
         yield server
     finally:

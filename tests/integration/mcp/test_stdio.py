@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 from agentic.services.mcp.failures import RemoteFailure, Trouble
-from agentic.services.mcp.slots import Slots
 from tests.integration.mcp.stage import TOKEN, Vault, alive, call, server_of, stdio_config, until
 
 Look = Callable[[], Awaitable[None]]
@@ -222,22 +221,6 @@ async def test_a_connection_nobody_uses_closes_itself_and_one_in_use_does_not() 
         await held
         await until(lambda: session.gone)
         assert await call(server, "echo") == "{}"
-
-
-async def test_two_processes_start_at_a_time() -> None:
-    slots = Slots(process_starts=1)
-    async with (
-        server_of(stdio_config("silent", connect_s=1), slots=slots) as first,
-        server_of(stdio_config(), slots=slots) as second,
-    ):
-        opening = asyncio.ensure_future(first.connection())
-        await until(lambda: bool(_children()))
-        started = len(_children())
-        other = asyncio.ensure_future(second.connection())
-        await asyncio.wait({opening}, timeout=0.3)
-        assert len(_children()) == started and not other.done()
-        assert isinstance((await asyncio.gather(opening, return_exceptions=True))[0], RemoteFailure)
-        await other
 
 
 @pytest.mark.timeout(180)
