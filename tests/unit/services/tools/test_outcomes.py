@@ -151,6 +151,7 @@ def test_a_tool_result_never_carries_parent_cancelled() -> None:
         ToolError.model_validate({"code": "parent_cancelled", "message": "Not performed.", "retryable": False})
 
 
+@pytest.mark.guarantee("B3")
 def test_a_name_no_tool_has_is_shown_no_longer_than_a_name_can_be() -> None:
     fields = json.loads(model_text("please do " * 1000, refusal(ErrorCode.UNKNOWN_TOOL)))
     assert len(fields["action"]) == 64
