@@ -65,6 +65,10 @@ class Killer:
     def strike(self) -> None:
         """It is dead; nobody else shall be."""
         self.struck = True
+        self.spare()
+
+    def spare(self) -> None:
+        """Nobody dies any more."""
         self._victim = None
         self._armed.disarm()
 

@@ -160,6 +160,8 @@ async def set_stage(
         screen.done("Functions", casting.named.url if casting.named else f"embedded engine at {server_url}")
 
         killer = None if dying is None else crash.Killer(dying.point, ArmedByFile(dying.armed))
+        if killer is not None:
+            open_.callback(killer.spare)
         store = MailStore(path=home.folder / MAILBOX_FILE, on_accepted=killer.accepted if killer else None)
         grant = str(uuid5(who.organization_id, "mailbox"))
         key = secrets.token_urlsafe(24)

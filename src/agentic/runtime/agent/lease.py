@@ -6,7 +6,7 @@ ends.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from agentic.contract.clock import Clock
 from agentic.contract.errors import StorageUnavailable
 from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.timings import Timings
-from agentic.services.runs.models import Lease
+from agentic.services.runs.models import Lease, Renewed
 from agentic.services.runs.ports import RunStore
 
 
@@ -40,8 +40,9 @@ async def _keep(
         await asyncio.sleep(wait_s)
         asked_at = clock.monotonic()
         try:
-            async with asyncio.timeout(max(0.0, ends_at - asked_at)):  # a pool waits longer than a lease may last
-                renewed = await store.renew(lease, lease_s=timings.lease_s)
+            renewed = await _in_time(
+                store.renew(lease, lease_s=timings.lease_s), ends_at - asked_at, moment_s=timings.renew_s / 5
+            )
         except (StorageUnavailable, TimeoutError):
             held = clock.monotonic() < ends_at
             wait_s = timings.renew_s / 5
@@ -57,3 +58,22 @@ async def _keep(
             stop.leave.ask("lease_lost", "lease_lost")
             segment.cancel()
             return
+
+
+async def _in_time(renewal: Coroutine[Any, Any, Renewed | None], left_s: float, *, moment_s: float) -> Renewed | None:
+    """The answer of a renewal while the lease lasts: a pool without connections would wait for longer.
+
+    A process that stood still finds the answer and the end of the time at once; a moment is what it takes to read the answer.
+
+    Raises:
+        TimeoutError: there is none.
+    """
+    task = asyncio.ensure_future(renewal)
+    try:
+        for wait_s in (max(0.0, left_s), moment_s):
+            if (await asyncio.wait({task}, timeout=wait_s))[0]:
+                return task.result()
+        raise TimeoutError
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
