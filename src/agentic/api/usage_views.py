@@ -6,6 +6,7 @@ from agentic.api.views import plain
 from agentic.contract.json_types import JsonArray, JsonObject, JsonValue
 from agentic.services.tools.metering import Price
 from agentic.services.usage.models import DayUsage, RunUsage
+from agentic.services.usage.rollup import DaySum
 
 
 def run_usage_view(usage: RunUsage) -> JsonObject:
@@ -16,6 +17,11 @@ def run_usage_view(usage: RunUsage) -> JsonObject:
 def day_usage_view(usage: DayUsage) -> JsonObject:
     """What an organization used in a day."""
     return _object({**usage.model_dump(), "day": usage.day.isoformat()})
+
+
+def day_sum_view(one: DaySum) -> JsonObject:
+    """The sum of one thing in one day."""
+    return _object({**one.model_dump(), "day": one.day.isoformat()})
 
 
 def price_view(price: Price) -> JsonObject:

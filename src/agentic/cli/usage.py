@@ -7,11 +7,11 @@ from uuid import UUID
 import typer
 
 from agentic.cli.options import Json, Limit, Organization, settings_of
-from agentic.cli.output import show, show_json
+from agentic.cli.output import say, show, show_json
 
 if TYPE_CHECKING:
     from agentic.cli.records import Records
-    from agentic.contract.json_types import JsonObject
+    from agentic.contract.json_types import JsonArray, JsonObject
 
 Run = Annotated[UUID | None, typer.Argument(metavar="RUN", help="The run's id; by default the day is told.")]
 Day = Annotated[
@@ -24,13 +24,19 @@ def usage(
     context: typer.Context,
     run: Run = None,
     day: Day = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, max=3660, help="Sums by day of so many days, until --day.")
+    ] = None,
     organization: Organization = None,
     limit: Limit = 500,
     as_json: Json = False,
 ) -> None:
     """Show what a run and its children used and cost, or what the organization used in a day, its limit, and what is left."""
-    if run is not None and day is not None:
+    if run is not None and (day is not None or days is not None):
         raise typer.BadParameter("name a run or a day, not both")
+    if days is not None:
+        _show_days(context, _day(day), days, organization, as_json=as_json)
+        return
     told = _of_day(context, _day(day), organization) if run is None else _of_run(context, run, organization, limit)
     if as_json:
         show_json(told)
@@ -40,6 +46,25 @@ def usage(
 
     agentic = command(settings_of(context).folder)
     show(day_sheet(told, agentic) if run is None else run_sheet(told, agentic))
+
+
+def _show_days(
+    context: typer.Context, last: date | None, days: int, organization: UUID | None, *, as_json: bool
+) -> None:
+    from agentic.api.usage_views import day_sum_view
+    from agentic.cli.records import with_records
+    from agentic.cli.usage_listings import days_sheet
+
+    async def read(records: "Records") -> "JsonArray":
+        return [day_sum_view(one) for one in await records.retention.daily(records.organization_id, last, days)]
+
+    told = with_records(settings_of(context).folder, organization, read)
+    if as_json:
+        show_json(told)
+    elif told:
+        show(days_sheet(told))
+    else:
+        say("no sums of these days; they are made once a day, and by 'db retain'")
 
 
 def _of_run(context: typer.Context, run: UUID, organization: UUID | None, limit: int) -> "JsonObject":

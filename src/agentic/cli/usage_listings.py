@@ -14,6 +14,23 @@ from agentic.cli.times import moment
 Json = Mapping[str, Any]
 
 
+def days_sheet(sums: Sequence[Json]) -> RenderableType:
+    """Sums by day."""
+    rows = [
+        (
+            one["day"],
+            one["kind"],
+            one["provider"],
+            one["item"],
+            f"{one['quantity']} {one['unit']}",
+            money(one["cost"]),
+            str(one["unpriced"] or ""),
+        )
+        for one in sums
+    ]
+    return _table(("day", "kind", "provider", "item", "quantity", "cost", "without a price"), rows, right=("cost",))
+
+
 def run_sheet(usage: Json, agentic: str = "agentic") -> RenderableType:
     """What a run used: line by line, in sum, and what is held."""
     sums = {

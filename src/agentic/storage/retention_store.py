@@ -61,8 +61,8 @@ class PostgresRetentionStore:
         assert row is not None
         return int(row["sums"])
 
-    async def daily(self, organization_id: UUID, first: date, last: date) -> Sequence[DaySum]:
-        params = {"organization_id": organization_id, "first": first, "last": last}
+    async def daily(self, organization_id: UUID, last: date | None, days: int) -> Sequence[DaySum]:
+        params = {"organization_id": organization_id, "last": last, "days": days}
         return [DaySum(**row) for row in await self._db.all(self._sql["daily"], params)]
 
     async def _removed(self, counted: str, names: Sequence[str], params: Params) -> int:

@@ -323,7 +323,7 @@ async def _older(h: Harness, table: str, column: str, days: int) -> None:
     await h.platform.database.atomic(
         [
             ("select set_config('agent.retention', 'on', true)", {}),
-            (f"update agent.{table} set {column} = {column} - make_interval(days => {days})", {}),  # type: ignore[list-item]
+            (f"update agent.{table} set {column} = {column} - make_interval(days => {days})", {}),
         ]
     )
 

@@ -39,8 +39,8 @@ class RollupStore(Protocol):
         """Compute the sums of the last days, today among them; how many changed. Safe at any time, twice at once too."""
         ...
 
-    async def daily(self, organization_id: UUID, first: date, last: date) -> Sequence[DaySum]:
-        """The sums of an organization from the first to the last day."""
+    async def daily(self, organization_id: UUID, last: date | None, days: int) -> Sequence[DaySum]:
+        """The sums of an organization for some days until the last one; ``None`` is the database's today."""
         ...
 
 

@@ -125,6 +125,8 @@ select count(*) as sums from summed
 
 -- name: daily
 -- The sums of some days of an organization.
-select day, kind, provider, item, unit, lines, quantity, cost, unpriced, computed_at from agent.ai_usage_daily
-where organization_id = %(organization_id)s and day between %(first)s and %(last)s
+select u.day, u.kind, u.provider, u.item, u.unit, u.lines, u.quantity, u.cost, u.unpriced, u.computed_at
+from agent.ai_usage_daily u
+cross join (select coalesce(%(last)s::date, (clock_timestamp() at time zone 'UTC')::date) as day) last
+where u.organization_id = %(organization_id)s and u.day > last.day - %(days)s::int and u.day <= last.day
 order by day, kind, provider, item, unit
