@@ -14,7 +14,7 @@ from agentic.cli.times import moment
 Json = Mapping[str, Any]
 
 
-def days_sheet(sums: Sequence[Json]) -> RenderableType:
+def days_sheet(sums: Sequence[Any]) -> RenderableType:
     """Sums by day."""
     rows = [
         (
