@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from typing import assert_never
 from uuid import UUID
 
 from agentic.services.tools.context import ReportedUsage
@@ -25,6 +26,21 @@ class MeterFault(StrEnum):
     """What it reported cannot be counted."""
     ABOVE_BOUND = "above its bound"
     """It cost more than the tool declares; recorded as it is."""
+
+    @property
+    def remedy(self) -> str:
+        """What an operator does about it."""
+        match self:
+            case MeterFault.NO_METER:
+                return "the invoker was made without a meter, open_platform makes one with it"
+            case MeterFault.NO_REPORT:
+                return "its handler says what each call used with ctx.report_usage"
+            case MeterFault.NO_PRICE:
+                return "'agentic prices set PROVIDER ITEM UNIT AMOUNT' prices what its handler reports, if that is a number"
+            case MeterFault.ABOVE_BOUND:
+                return "its cost_bound is the most one call can cost"
+            case _ as never:
+                assert_never(never)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -197,7 +197,7 @@ class Meter:
 
         A warning, because Sentry's own log handler would make an event of every error.
         """
-        message = f"the meter cannot count the metered tool {tool} as declared: {fault}"
+        message = f"the meter cannot count the metered tool {tool} as declared: {fault}; {fault.remedy}"
         _log.warning(message)
         if (tool, fault) not in self._told:
             self._told.add((tool, fault))
