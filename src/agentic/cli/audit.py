@@ -52,7 +52,7 @@ def verify(
 
     The JSON has the last hash of each chain: kept elsewhere, it still shows when somebody rewrites a whole chain here.
     """
-    from agentic.cli.audit_report import findings_text
+    from agentic.cli.audit_report import counted, findings_text
     from agentic.cli.records import with_records
 
     if (run is None) != every:
@@ -74,6 +74,7 @@ def verify(
         show(findings_text(faulty))
     if not as_json:
         lines = sum(head.lines for found in audits for head in found.heads)
-        say(f"{len(audits)} runs, {lines} lines: {f'{len(faulty)} runs are not whole' if faulty else 'all whole'}")
+        broken = "1 run is not whole" if len(faulty) == 1 else f"{len(faulty)} runs are not whole"
+        say(f"{counted(len(audits), 'run')}, {counted(lines, 'line')}: {broken if faulty else 'all whole'}")
     if faulty:
         raise typer.Exit(1)

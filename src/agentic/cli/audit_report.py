@@ -15,6 +15,11 @@ def findings_text(audits: Sequence[RunAudit]) -> RenderableType:
     return Group(*map(_run, audits))
 
 
+def counted(number: int, noun: str) -> str:
+    """So many of them, in English."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _run(audit: RunAudit) -> Tree:
     branch = Tree(Text.assemble(f"run {audit.run_id}  ", ("not whole", "red")))
     for finding in audit.findings:

@@ -37,6 +37,7 @@ Organization = Annotated[
 Person = Annotated[
     UUID | None, typer.Option("--as", metavar="USER", help="Who acts; by default the person of the folder's identity.")
 ]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
+MAX_LIMIT = 1000
+Limit = Annotated[int, typer.Option("--limit", min=1, max=MAX_LIMIT, help="How many at most.")]
 Comment = Annotated[str | None, typer.Option("--comment", help="Reaches the model as your words.")]
 Evidence = Annotated[str, typer.Option("--evidence", help="What you saw, and where; kept in the run's record.")]

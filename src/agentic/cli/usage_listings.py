@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentic.cli.listings import field_table
+from agentic.cli.options import MAX_LIMIT
 from agentic.cli.safe_text import safe_line
 from agentic.cli.times import moment
 
@@ -58,7 +59,11 @@ def run_sheet(usage: Json, agentic: str = "agentic") -> RenderableType:
         names = ("when", "kind", "provider", "item", "quantity", "cost", "error", "call")
         parts += [_title("lines"), _table(names, rows, right=("cost",))]
         if usage["left_out"]:
-            parts.append(Text(f"and {usage['left_out']} more; --limit shows more, the sums have all", style="yellow"))
+            parts.append(
+                Text(
+                    f"and {usage['left_out']} more; --limit shows up to {MAX_LIMIT}, the sums have all", style="yellow"
+                )
+            )
         parts += [_title("totals"), _totals(usage["totals"])]
     if usage["reservations"]:
         kept = [

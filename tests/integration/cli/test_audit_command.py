@@ -16,7 +16,7 @@ def test_a_whole_record_exits_with_nothing_to_say_and_a_changed_one_says_where(
 ) -> None:
     whole = shell("audit", "verify", seed.unknown)
     assert (whole.code, whole.out) == (0, "")
-    assert "1 runs, 3 lines: all whole" in whole.err
+    assert "1 run, 3 lines: all whole" in whole.err
     every = shell("audit", "verify", "--all", "--json")
     assert (every.code, every.err, every.value["runs"], every.value["faulty"]) == (0, "", 2, 0)
     assert all(head["hash"] or not head["lines"] for audit in every.value["audits"] for head in audit["heads"])
@@ -34,7 +34,7 @@ def test_a_whole_record_exits_with_nothing_to_say_and_a_changed_one_says_where(
         assert fact in shown.out
     assert "\x1b" not in shown.out
     assert seed.run not in shown.out
-    assert "1 runs are not whole" in shown.err
+    assert "1 run is not whole" in shown.err
     told = shell("audit", "verify", seed.unknown, "--json")
     assert (told.code, told.value["whole"], told.value["run_id"]) == (1, False, seed.unknown)
     assert shell("audit", "verify", seed.run).code == 0
