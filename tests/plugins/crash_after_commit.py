@@ -14,7 +14,7 @@ from agentic.testing import RecordingBus, die
 
 async def main(organization_id: UUID, run_id: UUID) -> None:
     """Until the kill."""
-    timings = Timings(lease_s=1, renew_s=0.25)
+    timings = Timings(lease_s=20, renew_s=5)
     url = os.environ["AGENTIC_CHILD_DATABASE_URL"]
     async with open_platform(crash_app.make(), url, bus=RecordingBus(), timings=timings) as platform:
         invoke = platform.invoker.invoke

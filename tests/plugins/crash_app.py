@@ -61,7 +61,7 @@ async def act(ctx: CallContext, args: Words, *, key: str | None) -> Done:
     risk="low",
     repeatable=False,
     idempotency="idempotent",
-    timeout_s=1,
+    timeout_s=5,
 )
 async def again(ctx: CallContext, args: Words) -> Done:
     return await act(ctx, args, key=None)
@@ -69,7 +69,7 @@ async def again(ctx: CallContext, args: Words) -> Done:
 
 @internal_tool(
     "act.keyed", "Conditional.", side_effects="write", risk="low", repeatable=False, idempotency="conditional", vendor_key_ttl_s=3600,
-    timeout_s=1,
+    timeout_s=5,
 )  # fmt: skip
 async def keyed(ctx: CallContext, args: Words) -> Done:
     return await act(ctx, args, key=ctx.idempotency_key)
@@ -77,20 +77,20 @@ async def keyed(ctx: CallContext, args: Words) -> Done:
 
 @internal_tool(
     "act.forgotten", "Conditional, soon forgotten.", side_effects="write", risk="low", repeatable=False, idempotency="conditional",
-    vendor_key_ttl_s=1, timeout_s=1,
+    vendor_key_ttl_s=1, timeout_s=5,
 )  # fmt: skip
 async def forgotten(ctx: CallContext, args: Words) -> Done:
     return await act(ctx, args, key=ctx.idempotency_key)
 
 
-@internal_tool("act.once", "Not idempotent.", side_effects="write", risk="low", repeatable=False, timeout_s=1)
+@internal_tool("act.once", "Not idempotent.", side_effects="write", risk="low", repeatable=False, timeout_s=5)
 async def once(ctx: CallContext, args: Words) -> Done:
     return await act(ctx, args, key=None)
 
 
 @internal_tool(
     "act.marked", "Not idempotent, marked at the transport.", side_effects="write", risk="low", repeatable=False,
-    watermark="at_transport", timeout_s=1,
+    watermark="at_transport", timeout_s=5,
 )  # fmt: skip
 async def marked(ctx: CallContext, args: Words) -> Done:
     return await act(ctx, args, key=None)
@@ -101,7 +101,7 @@ async def ask_the_world(ctx: CallContext, args: BaseModel) -> Done | None:
 
 
 @internal_tool(
-    "act.probed", "Not idempotent, can be asked.", side_effects="write", risk="low", repeatable=False, probe=ask_the_world, timeout_s=1,
+    "act.probed", "Not idempotent, can be asked.", side_effects="write", risk="low", repeatable=False, probe=ask_the_world, timeout_s=5,
 )  # fmt: skip
 async def probed(ctx: CallContext, args: Words) -> Done:
     return await act(ctx, args, key=None)
@@ -122,14 +122,14 @@ async def pay(ctx: CallContext, args: Words, *, key: str | None) -> Done:
 
 @internal_tool(
     "paid.keyed", "Conditional, and costs.", side_effects="write", risk="low", repeatable=False, idempotency="conditional",
-    vendor_key_ttl_s=3600, timeout_s=1, metered=True, cost_bound="3.00",
+    vendor_key_ttl_s=3600, timeout_s=5, metered=True, cost_bound="3.00",
 )  # fmt: skip
 async def paid_keyed(ctx: CallContext, args: Words) -> Done:
     return await pay(ctx, args, key=ctx.idempotency_key)
 
 
 @internal_tool(
-    "paid.once", "Not idempotent, and costs.", side_effects="write", risk="low", repeatable=False, timeout_s=1, metered=True,
+    "paid.once", "Not idempotent, and costs.", side_effects="write", risk="low", repeatable=False, timeout_s=5, metered=True,
     cost_bound="3.00",
 )  # fmt: skip
 async def paid_once(ctx: CallContext, args: Words) -> Done:
@@ -138,13 +138,13 @@ async def paid_once(ctx: CallContext, args: Words) -> Done:
 
 @internal_tool(
     "paid.marked", "Not idempotent, marked at the transport, and costs.", side_effects="write", risk="low", repeatable=False,
-    watermark="at_transport", timeout_s=1, metered=True, cost_bound="3.00",
+    watermark="at_transport", timeout_s=5, metered=True, cost_bound="3.00",
 )  # fmt: skip
 async def paid_marked(ctx: CallContext, args: Words) -> Done:
     return await pay(ctx, args, key=None)
 
 
-@internal_tool("paid.look", "Looks, and costs.", timeout_s=1, metered=True, cost_bound="3.00")
+@internal_tool("paid.look", "Looks, and costs.", timeout_s=5, metered=True, cost_bound="3.00")
 async def paid_look(ctx: CallContext, args: Words) -> Done:
     return await pay(ctx, args, key=None)
 

@@ -40,17 +40,12 @@ from agentic.services.tools.handlers.http import GovernedClient
 from agentic.storage.database import Database
 from agentic.storage.pool import Pool
 from agentic.testing import EffectLedger, RecordingBus
+from time_passes import time_passes
 
 CLASSES = ("idempotent", "conditional", "non_idempotent")
 WATERMARKS = ("at_claim", "at_transport")
 AT_ONCE = 6
 LIMIT_S = 40
-TIME_PASSES = (
-    "update agent.runs set lease_expires_at = clock_timestamp() where id = %(run)s and lease_expires_at is not null",
-    "update agent.idempotency_keys set lease_expires_at = clock_timestamp() where run_id = %(run)s and state = 'processing'",
-    "update agent.outbox set created_at = created_at - interval '1 minute', next_attempt_at = clock_timestamp() where run_id = %(run)s",
-)
-"""The leases of a dead worker run out, and its events are old. Moved rather than waited for, so that a slow machine kills nobody too early."""
 ORGANIZATION, REQUESTER, APPROVER = UUID(int=1), UUID(int=2), UUID(int=3)
 assert agno.agent.__name__  # imported before the forks
 
@@ -239,8 +234,7 @@ async def next_worker(cell: Cell, url: str, origin: str, run_id: UUID) -> str:
             outbox=platform.outbox,
             quiet_s=0.2,
         )
-        for statement in TIME_PASSES:
-            await platform.database.count(statement, {"run": run_id})
+        await time_passes(platform.database, run_id)
         until = time.monotonic() + LIMIT_S
         while time.monotonic() < until:
             tree = await platform.runs.tree(ORGANIZATION, run_id)

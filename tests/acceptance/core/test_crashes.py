@@ -13,6 +13,7 @@ import pytest
 import crash_after_commit
 import crash_app
 from agentic.testing import KILLED, EffectLedger, Harness, Settled, advance_in_child, harness
+from time_passes import time_passes
 
 
 class Stage:
@@ -31,14 +32,14 @@ class Stage:
             self.h.organization_id,
             run_id,
             environment=self.environment,
-            lease_s=1,
-            claim_grace_s=0.2,
+            lease_s=20,
         )
 
     async def killed(self) -> UUID:
         """A run whose first leader was killed."""
         run_id = await self.h.start()
         assert await self.child(run_id) == KILLED
+        await time_passes(self.h.platform.database, run_id)
         return run_id
 
     async def rest(self, run_id: UUID) -> Settled:
@@ -204,6 +205,7 @@ async def test_a_process_that_dies_between_the_answer_s_commit_and_its_message_r
             env={**os.environ, **s.environment, "AGENTIC_CHILD_DATABASE_URL": s.h.database_url},
         )
         assert await asyncio.wait_for(child.wait(), 30) == KILLED
+        await time_passes(s.h.platform.database, run_id)
         assert s.world.count("act.once") == 1
         assert [role for role, _ in await s.h.messages(run_id)] == ["user", "assistant"]
         settled = await s.rest(run_id)

@@ -15,6 +15,7 @@ import crash_after_commit
 import crash_app
 from agentic.testing import KILLED, EffectLedger, Harness, advance_in_child, harness
 from money import holds, leases_end, lines, spent, states
+from time_passes import time_passes
 
 
 @contextlib.asynccontextmanager
@@ -43,9 +44,10 @@ async def killed(h: Harness, environment: dict[str, str]) -> UUID:
     run_id = await h.start()
     child = await asyncio.to_thread(
         advance_in_child, "crash_app:make", h.database_url, h.organization_id, run_id,
-        environment=environment, lease_s=1, claim_grace_s=0.2,
+        environment=environment, lease_s=20,
     )  # fmt: skip
     assert child == KILLED
+    await time_passes(h.platform.database, run_id)
     assert await states(h, run_id) == ["held"]
     assert await lines(h, run_id) == []
     return run_id
@@ -121,6 +123,7 @@ async def test_a_paid_call_whose_worker_died_after_its_commit_is_answered_and_no
         )  # fmt: skip
         async with asyncio.timeout(40):
             assert await child.wait() == KILLED
+        await time_passes(h.platform.database, run_id)
         assert await spent(h, run_id) == Decimal("1.00")
         assert (await h.settle(run_id, timeout_s=20)).state == "succeeded"
         assert world.count("paid.once") == 1

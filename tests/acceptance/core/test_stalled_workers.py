@@ -14,6 +14,7 @@ import pytest
 import crash_app
 from agentic.testing import EffectLedger, Harness, harness
 from core_world import rows
+from time_passes import time_passes
 
 BOUND_S = 40
 TABLES = (
@@ -39,7 +40,7 @@ async def stopped(pid: int) -> None:
 @asynccontextmanager
 async def stalled(h: Harness, run_id: UUID) -> AsyncIterator[asyncio.subprocess.Process]:
     """A worker that leads the run and has stalled; it is gone when the block ends."""
-    arguments = ("crash_app:make", str(h.organization_id), str(run_id), "1", "0.2")
+    arguments = ("crash_app:make", str(h.organization_id), str(run_id), "20", "1")
     worker = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -53,6 +54,7 @@ async def stalled(h: Harness, run_id: UUID) -> AsyncIterator[asyncio.subprocess.
     )
     try:
         await stopped(worker.pid)
+        await time_passes(h.platform.database, run_id)
         yield worker
     finally:
         if worker.returncode is None:
