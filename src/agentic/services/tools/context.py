@@ -86,6 +86,8 @@ class CallContext:
     """Digest of what this call observed; see ``observed``."""
     output_trust: Trust = Trust.PLATFORM
     """The lowest label the handler gave its answer; see ``lower_trust``."""
+    with_job: bool = False
+    """See ``costs_with_job``."""
     saved: Saved = field(default_factory=Saved)
     """What ``save_artifact`` took in this attempt."""
 
@@ -139,6 +141,13 @@ class CallContext:
                 estimated=estimated,
             )
         )
+
+    def costs_with_job(self) -> None:
+        """Say that a provider's job, which holds the money of this call now, is charged when it ends (M1).
+
+        The call itself has no line of usage then. Said only once the job's row is there.
+        """
+        self.with_job = True
 
     def lower_trust(self, trust: Trust) -> None:
         """Say that this answer holds text of less trust than the tool declares, such as a page somebody outside wrote.

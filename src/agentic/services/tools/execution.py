@@ -286,7 +286,9 @@ class Execution:
         self, claimed: Claimed, ctx: CallContext, answer: HandlerAnswer, *, silence: Silence | None = None
     ) -> ToolResult:
         result, artifacts = await self._result(claimed.call, claimed.tool, ctx, answer)
-        account = await self._meter.of_effect(claimed, result, ctx.usage, silence=silence or _silence(answer.end))
+        account = await self._meter.of_effect(
+            claimed, result, ctx.usage, silence=silence or _silence(answer.end), with_job=ctx.with_job
+        )
         artifacts = [] if account.withheld else await self._kept(claimed.call.at, artifacts)
         await self._store(claimed, self._ledger.complete, account.result, account=account, artifacts=artifacts)
         _observed(claimed.call.at, ctx, account.result)

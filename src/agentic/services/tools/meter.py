@@ -105,13 +105,25 @@ class Meter:
     # -- after --------------------------------------------------------------------------------------------------------
 
     async def of_effect(
-        self, claimed: Claimed, result: ToolResult, reports: Sequence[ReportedUsage], *, silence: Silence
+        self,
+        claimed: Claimed,
+        result: ToolResult,
+        reports: Sequence[ReportedUsage],
+        *,
+        silence: Silence,
+        with_job: bool = False,
     ) -> Account:
-        """What COMMIT 2 writes for a claimed call."""
+        """What COMMIT 2 writes for a claimed call.
+
+        Args:
+            with_job: a provider's job is charged in its place and holds its money; what a later attempt held beside is released.
+        """
         call, claim = claimed.call, claimed.claim
         line = Line(tool=call.spec.name, span_id=claim.span_id, id=lambda number: usage_id(claim, number))
         if not call.spec.metered:
             return _named(result, reported(reports, line))
+        if with_job:
+            return Account(result=result, hold="released")
         return self._account(call, result, reports, line, hold=await self._hold_of(call, claim), silence=silence)
 
     async def end_read(
