@@ -185,6 +185,15 @@ async def test_a_stopped_server_that_reads_nothing_holds_neither_a_caller_nor_th
         assert failure.value.trouble is Trouble.TIMEOUT
 
 
+async def test_a_server_that_ended_by_itself_is_waited_for_at_the_close() -> None:
+    async with server_of(stdio_config("ignores_eof", "ignores_term")) as server:
+        first = int(await call(server, "pid"))
+        with pytest.raises(RemoteFailure):
+            await call(server, "close_output")
+        assert int(await call(server, "pid")) != first
+    assert not alive(first) and not _children()
+
+
 async def test_any_task_opens_and_any_other_closes() -> None:
     servers = [server_of(stdio_config()) for _ in range(3)]
     opened = [await asyncio.create_task(each.__aenter__()) for each in servers]
@@ -208,7 +217,9 @@ async def test_a_close_in_the_middle_of_an_opening_ends_it() -> None:
     opening = asyncio.ensure_future(server.connection())
     await until(lambda: bool(_children()))
     await server.aclose()
-    assert isinstance((await asyncio.gather(opening, return_exceptions=True))[0], asyncio.CancelledError)
+    for ended in (opening, server.connection()):
+        with pytest.raises(RemoteFailure, match="shutting down"):
+            await ended
 
 
 async def test_a_connection_nobody_uses_closes_itself_and_one_in_use_does_not() -> None:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from agentic.contract.errors import ProgramFault
 from agentic.contract.results import ErrorCode
 from agentic.contract.trust import Trust
 from agentic.services.mcp.failures import RemoteFailure, Trouble
@@ -61,7 +62,7 @@ class RemoteToolHandler:
         output_schema: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(spec.binding, RemoteBinding):
-            raise TypeError(f"{spec.name} is not a tool of a remote server")
+            raise ProgramFault(f"{spec.name} is not a tool of a remote server")
         self._server = server
         self._server_id = server.config.server_id
         self._remote_name = spec.binding.remote_name

@@ -224,6 +224,8 @@ class Child(asyncio.SubprocessProtocol):
         return self._exited.is_set()
 
     def _signal(self, number: signal.Signals) -> None:
+        if self._exited.is_set():
+            return  # its number may be somebody else's by now
         # a group with no member left, or one that is not ours any more
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)

@@ -17,6 +17,7 @@ from agentic.services.mcp.config import Authentication, AuthScheme, HttpEndpoint
 from agentic.services.mcp.config_check import Permits
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.mcp.slots import Slots
+from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.telemetry import count_mcp_connect_failure
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class RemoteServer:
         self._clock = clock or SystemClock()
         self._tls = tls
         self._opening: asyncio.Task[Connection] | None = None
-        self._retired: set[Connection] = set()
+        self._sessions: set[Session] = set()
+        self._closed = False
 
     async def connection(self) -> Connection:
         """The open connection, or a new one. Callers that come together share the opening; one that is cancelled does not end it.
@@ -73,37 +75,42 @@ class RemoteServer:
         Raises:
             RemoteFailure: the server cannot be used. Nothing of the caller's was sent.
         """
+        if self._closed:
+            raise RemoteFailure(Trouble.CONNECT, "the worker is shutting down")
         opening = self._opening
         if opening is None or _over(opening):
             opening = self._opening = asyncio.create_task(self._open())
             opening.add_done_callback(_heard)
-        return await asyncio.shield(opening)
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            if asked_to_stop() or not opening.cancelled():
+                raise
+            raise RemoteFailure(Trouble.CONNECT, "the worker is shutting down") from None
 
     def drop(self, connection: Connection) -> None:
         """Begin no more calls on this connection; those it has end as they end, and then it closes. The next call opens another."""
         connection.session.retire()
-        self._retired = {each for each in self._retired if not each.session.gone} | {connection}
 
     async def aclose(self) -> None:
-        """Close everything that is open; an opening that is under way is ended.
+        """Close everything that is open, for good; an opening that is under way is ended. May be called again after a failure.
 
         Raises:
             SessionNotClosed: a session did not end.
         """
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            if not opening.done():
-                opening.cancel()
-            await asyncio.wait({opening})
-            if not opening.cancelled() and opening.exception() is None:
-                self._retired.add(opening.result())
-        ends = await asyncio.gather(*(each.session.close() for each in self._retired), return_exceptions=True)
-        self._retired = {each for each in self._retired if not each.session.gone}
+        self._closed = True
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait({self._opening})
+        sessions = list(self._sessions)
+        ends = await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+        self._sessions = {session for session in sessions if not session.gone}
         for end in ends:
             if end is not None:
                 raise end
 
     async def _open(self) -> Connection:
+        await asyncio.to_thread(_load)
         from agentic.services.mcp.session import Session
 
         config = self.config
@@ -113,13 +120,12 @@ class RemoteServer:
             session = Session(
                 lambda: self._dial(auth), connect_s=config.timeouts.connect_s, idle_s=config.timeouts.idle_s
             )
+            # also one that ended by itself is known until nothing of it is left
+            self._sessions = {each for each in self._sessions if not each.gone} | {session}
             try:
                 greeting = await session.open()
             except RemoteFailure as failure:
                 count_mcp_connect_failure(server=config.server_id, reason_code=str(failure.trouble))
-                raise
-            except asyncio.CancelledError:
-                await session.close()
                 raise
         return Connection(session=session, greeting=greeting, authentication=auth)
 
@@ -162,6 +168,11 @@ class RemoteServer:
 
 class _Resolved(NoCredential):
     """A credential that went into the child's environment."""
+
+
+def _load() -> None:
+    """Import what needs the SDK. It takes most of a second, which the event loop has not: it renews the leases of runs."""
+    from agentic.services.mcp import http, session, stdio  # noqa: F401 - for its side effect
 
 
 def _over(opening: "asyncio.Task[Connection]") -> bool:
