@@ -1,7 +1,7 @@
 """One call of a remote tool: connect, mark that the effect may leave, send, and say honestly how it ended (J3).
 
 Sent a second time only where that cannot be a second effect: after the server said by the protocol that it does not know our session,
-and once a run after a new credential, for calls whose repetition is harmless. Everything else is the table's (ADR 0009).
+and once a run after a new credential, for calls whose repetition is harmless. Everything else is the table's (ADR 0009, 0034).
 """
 
 import logging
