@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -14,6 +15,7 @@ from agentic.runtime.agent.script import Turn
 from agentic.services.connections.secrets import ApiKey, OAuthSecret
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, vendor_tool
+from agentic.services.tools.execution import Execution
 from agentic.services.tools.handlers.errors import OutcomeUnknown
 from agentic.services.tools.handlers.http import GovernedClient
 from agentic.testing import Call, Calls, Harness, Say, harness
@@ -251,6 +253,44 @@ async def test_a_refused_renewal_leaves_no_claim_and_the_same_call_works_once_it
         assert "connection_expired" in codes
         assert [entry["state"] for entry in await journal(h, run_id)] == ["completed"]
     assert len(stage.tokens.called) == 1
+
+
+@pytest.mark.guarantee("J3", "J5")
+@pytest.mark.parametrize("gone", [False, True])
+async def test_a_probe_asks_in_the_account_the_call_was_claimed_for_or_an_operator_is_asked(
+    stage: "VaultStage", gone: bool
+) -> None:
+    async def probe(ctx: CallContext, args: Any) -> Sent:
+        return Sent(used=f"{ctx.connection.label} {await ctx.connection.reveal()}")
+
+    tool = replace(
+        sender(stage, idempotency="non_idempotent", vendor_key_ttl_s=None, may_repeat_because="a test"), probe=probe
+    )
+    async with opened(stage, [tool], one()) as h:
+        first = await stage.key("api-key-value-1", label="first")
+        run_id = await h.start()
+        await h.settle(run_id)
+        await h.decide(run_id)
+        with pytest.MonkeyPatch.context() as power:
+            power.setattr(Execution, "effect", _dies)
+            await h.advance(run_id)
+        await execute(
+            h,
+            "update agent.idempotency_keys set effect_sent_at = clock_timestamp(), lease_expires_at = clock_timestamp()",
+        )
+        await execute(h, "update agent.runs set due_at = clock_timestamp(), lease_expires_at = clock_timestamp()")
+        await stage.key("api-key-value-2", label="second")
+        if gone:
+            await stage.service.revoke(h.organization_id, first.id)
+        await h.settle(run_id)
+        (entry,) = await journal(h, run_id)
+        assert entry["state"] == ("uncertain" if gone else "completed")
+        assert ("first [redacted]" in await told(h, run_id)) is not gone
+    assert stage.tokens.called == []
+
+
+async def _dies(*_: object) -> Any:
+    raise RuntimeError("the worker dies between its claim and its effect")
 
 
 @pytest.mark.guarantee("J6")

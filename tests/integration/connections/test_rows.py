@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from agentic.contract.errors import Conflict, NotFound
-from agentic.services.connections.envelope import SecretUnreadable, VaultKeys, VaultLocked
+from agentic.contract.results import ErrorCode
+from agentic.services.connections.envelope import VaultKeys, VaultLocked
 from agentic.services.connections.models import ConnectionState
 from agentic.services.connections.secrets import ApiKey, OAuthSecret
 from agentic.services.tools.connections import Unconnected
@@ -152,8 +153,8 @@ async def test_a_secret_that_was_moved_to_another_row_does_not_open_there(stage:
         target=theirs.id,
     )
     vault = await stage.process()
-    with pytest.raises(SecretUnreadable, match="another row"):
-        await vault.resolve(organization_id=other, provider="mail", connection_id=None)
+    found = await vault.resolve(organization_id=other, provider="mail", connection_id=None)
+    assert found == Unconnected(code=ErrorCode.CONNECTION_EXPIRED)
 
 
 @pytest.mark.guarantee("B2")
@@ -162,8 +163,8 @@ async def test_a_secret_does_not_follow_a_changed_token_endpoint(stage: "VaultSt
     elsewhere = "https://collector.example/token"
     await stage.change("update agent.connections set token_endpoint = %(url)s", url=elsewhere)
     vault = await stage.process()
-    with pytest.raises(SecretUnreadable):
-        await vault.resolve(organization_id=stage.organization_id, provider="mail", connection_id=None)
+    found = await vault.resolve(organization_id=stage.organization_id, provider="mail", connection_id=None)
+    assert found == Unconnected(code=ErrorCode.CONNECTION_EXPIRED)
     checked = await stage.service.check(stage.organization_id, made.id, now=NOW)
     assert (checked.opens, checked.usable) == (False, False)
 

@@ -1,16 +1,20 @@
 """The vault: which stored connection a call uses, with its credential decrypted. Implements ``ConnectionPort``."""
 
+import logging
 from uuid import UUID
 
 from agentic.contract.clock import Clock
+from agentic.contract.results import ErrorCode
 from agentic.services.connections.choosing import chosen
-from agentic.services.connections.envelope import VaultKeys
+from agentic.services.connections.envelope import SecretUnreadable, VaultKeys
 from agentic.services.connections.opening import Opened, opened
 from agentic.services.connections.ports import ConnectionStore
 from agentic.services.connections.renewal import LEASE_S, Renewals
 from agentic.services.connections.secrets import ApiKey, OAuthSecret, values
 from agentic.services.tools.connections import Account, Presented, Unconnected
 from agentic.services.tools.handlers.errors import ConnectionUnusable, DefiniteRefusal, RetryableUpstreamError
+
+_log = logging.getLogger(__name__)
 
 
 class Vault:
@@ -39,13 +43,18 @@ class Vault:
         )
         if isinstance(found, Unconnected):
             return found
+        try:
+            first = opened(found, self._keys, read_at=read_at)
+        except SecretUnreadable as changed:
+            _log.error("connection %s: %s", found.id, changed)
+            return Unconnected(code=ErrorCode.CONNECTION_EXPIRED)
         return Account(
             id=found.id,
             provider=provider,
             label=found.label,
             shown=found.account,
             credential=StoredCredential(
-                opened(found, self._keys, read_at=read_at),
+                first,
                 store=self._store,
                 renewals=self._renewals,
                 clock=self._clock,

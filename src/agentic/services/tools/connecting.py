@@ -1,5 +1,6 @@
 """Step 7 of a call: the account it uses, before anything is claimed (docs/connections.md)."""
 
+import contextlib
 from uuid import UUID
 
 from agentic.contract.results import ErrorCode, Said
@@ -19,7 +20,7 @@ async def connect(call: Prepared, port: ConnectionPort, *, on: UUID | None = Non
 
     Raises:
         Refused: none may be used; no claim is taken.
-        ProgramFault: the vault cannot be opened.
+        ProgramFault: the vault is locked.
     """
     provider = call.spec.connection
     if provider is None:
@@ -32,6 +33,16 @@ async def connect(call: Prepared, port: ConnectionPort, *, on: UUID | None = Non
         raise _refused(call, found)
     call.at.connection = Connection(found, used=call.at.used)
     call.at.attributes["connection.id"] = str(found.id)
+
+
+async def connect_probe(call: Prepared, port: ConnectionPort, *, on: UUID | None) -> None:
+    """As ``connect``, for a call that is only asked about: without its account the probe cannot tell, and an operator is asked.
+
+    Raises:
+        ProgramFault: the vault is locked; whoever has its key asks later.
+    """
+    with contextlib.suppress(Refused):
+        await connect(call, port, on=on)
 
 
 def _named(call: Prepared) -> UUID | None:

@@ -64,7 +64,7 @@ class Unconnected:
     """No connection may be used."""
 
     code: ErrorCode
-    """``connection_required``, ``_expired``, ``_revoked`` or ``_ambiguous``; ``not_found`` for an id that names none."""
+    """``connection_required``, ``_expired`` (also of a secret that does not open), ``_revoked``, ``_ambiguous``; or ``not_found``."""
     choices: tuple[str, ...] = ()
     """Which ones there are, for ``connection_ambiguous``: id and label of each."""
 
@@ -83,7 +83,7 @@ class ConnectionPort(Protocol):
             connection_id: the one that is meant; ``None`` for the only one there is.
 
         Raises:
-            ProgramFault: the vault has no key, or its key does not open the secret.
+            ProgramFault: the vault is locked: it lacks the key the secret was sealed under.
         """
         ...
 

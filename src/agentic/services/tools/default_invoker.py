@@ -4,7 +4,6 @@ Each step takes what the ones before it made sure of and either hands on more, e
 journal, or raises what the caller must act on. Nothing before COMMIT 1 touches the world; nothing after it is undone.
 """
 
-import contextlib
 import json
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,7 +25,7 @@ from agentic.services.tools.artifacts import ArtifactKeeper
 from agentic.services.tools.attempt import Answered, Attempt, Claimed, Decided, Prepared, Refused, Stale
 from agentic.services.tools.call_events import EventSink, log_event
 from agentic.services.tools.calls import ToolCall, ToolInvocation
-from agentic.services.tools.connecting import connect
+from agentic.services.tools.connecting import connect, connect_probe
 from agentic.services.tools.connections import ConnectionPort, NoConnections
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Found, VendorWindow, found
@@ -356,8 +355,7 @@ class DefaultToolInvoker:
             stale.row.claim(stale.call.key, tool=stale.call.spec.name, span_id=stale.call.at.span_id),
         )
         call.at.claim = claim
-        with contextlib.suppress(Refused):  # without its account a probe cannot tell, and says so
-            await connect(call, self._connections, on=stale.row.connection_id)
+        await connect_probe(call, self._connections, on=stale.row.connection_id)
         return Claimed(call=call, tool=call.tool, model=call.model, claim=claim, prior_unknown=True)
 
     async def _refuse(self, at: Attempt, refused: Refused) -> ToolResult:
