@@ -29,6 +29,10 @@ from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import EventBus, Outbox
 from agentic.services.policy import Fact, FactRegistry, PolicyEngine, PolicyService
 from agentic.services.policy.url_seen import url_seen
+from agentic.services.provider_jobs.intake import WebhookIntake
+from agentic.services.provider_jobs.ports import JobProvider
+from agentic.services.provider_jobs.reconciling import JobReconciling
+from agentic.services.provider_jobs.settling import JobSettling
 from agentic.services.retention.models import RetentionPeriods
 from agentic.services.retention.service import Retention
 from agentic.services.tools.abandoned import AbandonedCalls
@@ -73,6 +77,7 @@ class App:
         tools: every tool of the deployment; faulty declarations are all named when the app is opened.
         agents: definitions that can be started by name.
         models: factories of model objects by name, beside the ``provider:model`` strings that always work.
+        providers: whose work is finished after the call that began it; each brings its tools (docs/provider-jobs.md).
         capacity: how many runs are active at once, and the vendor accounts that have to bear them; ``agentic capacity check`` does the sum.
         retention: for how long runs and what they leave are kept.
         functions: makes the durable functions of your own workflows, of the SDK's client and what runs their bodies; every worker
@@ -85,6 +90,7 @@ class App:
     agents: Sequence[AgentDefinition] = ()
     models: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     facts: Sequence[Fact] = ()
+    providers: Sequence[JobProvider] = ()
     capacity: Capacity = field(default_factory=Capacity)
     retention: RetentionPeriods = field(default_factory=RetentionPeriods)
     connections: ConnectionPort | None = None
@@ -125,6 +131,9 @@ class Platform:
     outbox: Outbox
     invoker: DefaultToolInvoker
     jobs: PostgresJobStore
+    webhooks: WebhookIntake
+    settling: JobSettling
+    reconciling: JobReconciling
     workflow_store: PostgresWorkflowStore
     clock: Clock
     timings: Timings
@@ -183,12 +192,15 @@ async def open_platform(
 
         facts = FactRegistry([*app.facts, url_seen(words)])
         catalogue = PostgresCatalogueStore(database)
-        registry = build_registry(app.tools, facts=facts.names, states=catalogue)
+        jobs = PostgresJobStore(database)
+        of_providers = [tool for provider in app.providers for tool in provider.tools(jobs)]
+        registry = build_registry([*app.tools, *of_providers], facts=facts.names, states=catalogue)
         _check_agents(app, registry)
         policy_store = PostgresPolicyStore(database)
         engine = PolicyEngine(store=policy_store, facts=facts)
         approval_store = PostgresApprovalStore(database)
         outbox = Outbox(store=PostgresOutboxStore(database), bus=bus)
+        webhooks = WebhookIntake(store=jobs, providers=app.providers, flush=outbox.flush)
         approvals = ApprovalService(store=approval_store, flush=outbox.flush)
         artifacts = Artifacts(
             rows=PostgresArtifactRows(database), in_rows=PostgresBodies(database), elsewhere=artifact_bodies
@@ -242,7 +254,10 @@ async def open_platform(
                 catalogue=catalogue,
                 outbox=outbox,
                 invoker=invoker,
-                jobs=PostgresJobStore(database),
+                jobs=jobs,
+                webhooks=webhooks,
+                settling=JobSettling(jobs),
+                reconciling=JobReconciling(store=jobs, providers=app.providers, intake=webhooks, flush=outbox.flush),
                 workflow_store=workflow_store,
                 clock=clock,
                 timings=timings,
@@ -295,6 +310,7 @@ def api_ports(platform: Platform) -> ApiPorts:
         journal=platform.journal,
         audit=platform.audit,
         artifacts=platform.artifacts,
+        webhooks=platform.webhooks,
         agent=platform.app.agent,
         role=platform.approval_store.role,
         health=health,
@@ -327,6 +343,8 @@ def function_ports(platform: Platform) -> FunctionPorts:
         sweeper=platform.sweeper,
         cleaner=platform.retention,
         summing=platform.rollup,
+        settling=platform.settling,
+        reconciling=platform.reconciling,
         runs_at_once=platform.app.capacity.runs_at_once,
         of_app=None if made is None else partial(_of_app, made, platform),
     )

@@ -13,15 +13,23 @@ from agentic.api.limits import BodyLimit
 from agentic.api.ports import ApiPorts
 from agentic.api.runs import run_routes
 from agentic.api.uncertain import uncertain_routes
+from agentic.api.webhooks import FailureLimits, webhook_routes
 
 
-def create_api(ports: ApiPorts, authenticator: Authenticator, *, streams: StreamLimits | None = None) -> FastAPI:
-    """The application. Every route but ``/healthz`` takes a bearer token and sees one organization (T1).
+def create_api(
+    ports: ApiPorts,
+    authenticator: Authenticator,
+    *,
+    streams: StreamLimits | None = None,
+    failures: FailureLimits | None = None,
+) -> FastAPI:
+    """The application. Every route takes a bearer token and sees one organization (T1), but ``/healthz`` and those of webhooks.
 
     Args:
         ports: what the routes call.
         authenticator: says who calls.
         streams: bounds of the streams of events in this process.
+        failures: how many deliveries of a caller may fail their signature.
     """
     # no pages of documentation: they would load scripts from a content network, and nothing here is open without a token
     app = FastAPI(title="agentic", openapi_url=None, docs_url=None, redoc_url=None)
@@ -33,6 +41,7 @@ def create_api(ports: ApiPorts, authenticator: Authenticator, *, streams: Stream
     app.include_router(approval_routes(ports, access))
     app.include_router(uncertain_routes(ports, access))
     app.include_router(artifact_routes(ports, access))
+    app.include_router(webhook_routes(ports.webhooks, failures))
     app.add_middleware(BodyLimit)
     app.add_middleware(FaultBarrier)  # added last, so outermost
     return app

@@ -11,6 +11,7 @@ from agentic.services.approvals.service import ApprovalService
 from agentic.services.artifacts.service import Artifacts
 from agentic.services.audit.service import AuditService
 from agentic.services.journal.service import JournalService
+from agentic.services.provider_jobs.intake import WebhookIntake
 from agentic.services.runs.events import RunEventReader
 from agentic.services.runs.ports import RunStore
 from agentic.services.usage.ports import UsageReader
@@ -29,6 +30,7 @@ class ApiPorts:
         journal: lists and settles uncertain calls.
         audit: checks the records of runs.
         artifacts: reads what calls left.
+        webhooks: takes the deliveries of providers.
         agent: the definition of a name; raises ``ProgramFault`` for a name nobody declared.
         role: a person's role in an organization, ``None`` for a stranger.
         health: returns when the database answers, raises when it does not.
@@ -42,6 +44,7 @@ class ApiPorts:
     journal: JournalService
     audit: AuditService
     artifacts: Artifacts
+    webhooks: WebhookIntake
     agent: Callable[[str], AgentDefinition]
     role: Callable[[UUID, UUID], Awaitable[Role | None]]
     health: Callable[[], Awaitable[None]]

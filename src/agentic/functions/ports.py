@@ -46,6 +46,26 @@ class Summing(Protocol):
         ...
 
 
+class Settling(Protocol):
+    """Settles what jobs of providers cost."""
+
+    async def settle(self, organization_id: UUID, job_id: UUID) -> bool:
+        """Settle an ended job; ``False`` when there is nothing to settle."""
+        ...
+
+    async def give_up(self, organization_id: UUID, job_id: UUID) -> None:
+        """Report a job whose cost could not be settled."""
+        ...
+
+
+class Reconciling(Protocol):
+    """Looks after jobs that nothing was heard of."""
+
+    async def sweep(self) -> int:
+        """Ask, hand over and nudge; how many jobs moved."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FunctionPorts:
     """Everything the functions need."""
@@ -54,6 +74,8 @@ class FunctionPorts:
     sweeper: Sweeper
     cleaner: Cleaner
     summing: Summing
+    settling: Settling
+    reconciling: Reconciling
     runs_at_once: int = RUNS_AT_ONCE
     """Active runs of one organization in one lane."""
     of_app: Callable[[object], Sequence[Any]] | None = None

@@ -13,6 +13,8 @@ import inngest.fast_api
 from agentic.contract.errors import ProgramFault
 from agentic.functions.outbox_sweep import outbox_sweep
 from agentic.functions.ports import FunctionPorts
+from agentic.functions.provider_job_settle import provider_job_settle
+from agentic.functions.provider_jobs_sweep import provider_jobs_sweep
 from agentic.functions.retention_sweep import retention_sweep
 from agentic.functions.run_advance import run_advance
 from agentic.functions.runs_sweep import runs_sweep
@@ -67,6 +69,8 @@ def all_functions(client: inngest.Inngest, ports: FunctionPorts) -> list[Functio
         runs_sweep(client, ports),
         usage_rollup(client, ports.summing),
         retention_sweep(client, ports.cleaner),
+        provider_job_settle(client, ports.settling),
+        provider_jobs_sweep(client, ports.reconciling),
     ]
     return own if ports.of_app is None else [*own, *ports.of_app(client)]
 

@@ -25,6 +25,7 @@ from agentic.services.artifacts.ports import ArtifactBodies
 from agentic.services.connections.fixed import FixedConnections
 from agentic.services.journal.models import UncertainCall
 from agentic.services.policy import Fact
+from agentic.services.provider_jobs.ports import JobProvider
 from agentic.services.runs.models import RunMessage, RunTree
 from agentic.services.tools.connections import ConnectionPort
 from agentic.services.tools.declarations import Tool
@@ -190,6 +191,7 @@ async def harness(
     policy: PolicyPort | None = None,
     environment: Literal["live", "frozen"] = "live",
     facts: Sequence[Fact] = (),
+    providers: Sequence[JobProvider] = (),
     max_output_bytes: int = MAX_OUTPUT_BYTES,
     artifact_bodies: ArtifactBodies | None = None,
     connections: Mapping[str, str] | ConnectionPort | Literal["vault"] | None = None,
@@ -206,6 +208,7 @@ async def harness(
         claim_grace_s: how long a claim outlives its call's timeout.
         policy: what decides; ``None`` for stored rules over the built-in matrix, as in a deployment.
         facts: what rules may ask about calls.
+        providers: of jobs; their tools are there beside ``tools``.
         max_output_bytes: how much of an answer the model reads at most.
         artifact_bodies: an object store for what calls leave; ``None`` keeps it in Postgres.
         connections: the credential by provider key, and nothing else is connected; ``None`` connects whatever a tool names, under a
@@ -219,7 +222,7 @@ async def harness(
             database_url = await asyncio.to_thread(stack.enter_context, temporary_postgres())
             await migrate(database_url)
         models = {MODEL: _model(script, reword=reword, failures=failures, usage=usage)}
-        app = App(tools=tools, models=models, facts=facts, connections=_accounts(connections))
+        app = App(tools=tools, models=models, facts=facts, providers=providers, connections=_accounts(connections))
         bus = RecordingBus()
         platform = await stack.enter_async_context(
             open_platform(
@@ -238,7 +241,7 @@ async def harness(
             name="tested",
             instructions=instructions,
             model=MODEL,
-            tools=tuple(tool.spec.name for tool in tools),
+            tools=tuple(tool.spec.name for tool in platform.registry),
             ceilings=ceilings or RunCeilings(),
         )
         made = Harness(platform=platform, database_url=database_url, bus=bus, agent=agent)

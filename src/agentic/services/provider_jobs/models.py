@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
+
+from agentic.contract.errors import AgenticError
 
 
 class JobState(StrEnum):
@@ -73,3 +76,116 @@ class ProviderJob:
     submitted_at: datetime
     terminal_at: datetime | None
     now: datetime
+    contact_refs: Sequence[str] | None = None
+    note: str | None = None
+    """Why its submit was not confirmed, as far as the answer said."""
+    late_report: Mapping[str, Any] | None = None
+    """What a report after the end said otherwise; shown, never charged."""
+    unknown_at: datetime | None = None
+    """Since when nobody knows whether the provider ever accepted it."""
+    asks: int = 0
+    settle_failed_at: datetime | None = None
+
+
+def job_name(job_id: UUID) -> str:
+    """What a provider is told to call a job, so that a signed body says itself which job it is about."""
+    return f"agentic:{job_id}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobCost:
+    """What a provider reported a job to cost."""
+
+    quantity: Decimal
+    unit: str
+    """What is counted, as ``agentic prices`` names it."""
+
+    def stored(self) -> dict[str, str]:
+        """The form of the job's row; the number stays exact."""
+        return {"quantity": str(self.quantity), "unit": self.unit}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobReport:
+    """What a provider says of one job, read from a body that was verified, or from its answer to a question.
+
+    Attributes:
+        provider_job_id: the provider's own id of the job.
+        name: what the body calls the job; ``None`` when it does not say.
+        result: the whole report as plain data.
+        cost: ``None`` when the report names none.
+        delivery_id: the same for every delivery of one and the same report.
+    """
+
+    provider_job_id: str
+    name: str | None
+    state: JobState
+    result: Any
+    cost: JobCost | None
+    delivery_id: str
+
+
+class DropReason(StrEnum):
+    """Why a delivery changed nothing."""
+
+    BAD_SIGNATURE = "bad_signature"
+    UNREADABLE = "unreadable"
+    """Signed, and not what the provider documents."""
+    UNKNOWN_JOB = "unknown_job"
+    JOB_MISMATCH = "job_mismatch"
+    """Signed for another job than the one its address names."""
+    NOT_TERMINAL = "not_terminal"
+    """Progress: noted on the job, and nothing else happens."""
+    DUPLICATE = "duplicate"
+    LATE = "late"
+    """The job had ended otherwise; what this one says is noted beside it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delivered:
+    """What became of a report.
+
+    Attributes:
+        dropped: why nothing ended; ``None`` when this report ended the job.
+        event: to be sent, when it did.
+    """
+
+    dropped: DropReason | None
+    event: UUID | None = None
+
+
+class Settlement(StrEnum):
+    """What became of an attempt to settle a job."""
+
+    SETTLED = "settled"
+    NOTHING_TO_DO = "nothing_to_do"
+    """The job is settled already, has not ended, or is not there."""
+    UNCOUNTABLE = "uncountable"
+    """No price covers what the provider reported, or it reported nothing and nothing was held."""
+
+
+Which = Literal["all", "open", "unknown", "unsettled"]
+"""Jobs a person looks for: those that go on, those nobody knows of, those whose cost is not settled."""
+
+
+class ResultMissing(AgenticError):
+    """A job names a body that is not stored: a fault of the storage, never an empty result."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubmittingCall:
+    """The claimed call that submits a job; its claim is found by the epoch, which no other claim has."""
+
+    organization_id: UUID
+    run_id: UUID
+    tool: str
+    epoch: int
+    attempt: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reserved:
+    """A reserved job, and whether this call reserved it, which alone lets it ask the provider."""
+
+    job: ProviderJob
+    first: bool

@@ -41,6 +41,229 @@ select count(*) as moved from moved
 -- name: read
 -- One job.
 select id, organization_id, root_run_id, run_id, provider, provider_job_id, state, result, result_digest, cost, usage_id, submitted_at,
-    terminal_at, clock_timestamp() as now
+    terminal_at, contact_refs, note, late_report, unknown_at, asks, settle_failed_at, clock_timestamp() as now
 from agent.provider_jobs
 where id = %(id)s and organization_id = %(organization_id)s
+
+-- name: addressed
+-- Whose job the address of a verified delivery names: the only look across organizations, by the job's own id.
+select organization_id from agent.provider_jobs where id = %(id)s and provider = %(provider)s
+
+-- name: claim_of
+-- The claim of the call that submits, found by its epoch: the key says run, step and arguments.
+select key, span_id from agent.idempotency_keys
+where organization_id = %(organization_id)s and run_id = %(run_id)s and tool = %(tool)s and epoch = %(epoch)s
+
+-- name: reserve
+-- Reserves a job for a live claim, and the money that is held for the call is the job's from here on. First: whoever inserted it.
+with claim as materialized (
+    select k.organization_id, k.run_id, k.scope, k.key, k.epoch, k.span_id from agent.idempotency_keys k
+    where k.organization_id = %(organization_id)s and k.run_id = %(run_id)s and k.tool = %(tool)s and k.epoch = %(epoch)s
+      and k.attempt = %(attempt)s and k.state = 'processing' and k.lease_expires_at > clock_timestamp()
+), job as (
+    insert into agent.provider_jobs (id, organization_id, root_run_id, run_id, tool_call_id, provider, contact_refs)
+    select %(id)s, r.organization_id, r.root_run_id, r.id, claim.span_id, %(provider)s, %(contact_refs)s
+    from claim join agent.runs r on r.id = claim.run_id and r.organization_id = claim.organization_id
+    on conflict (id) do nothing
+    returning id
+), hold as (
+    update agent.usage_reservations u set owner = 'job', owner_ref = job.id::text, lease_expires_at = null
+    from claim, job
+    where u.owner = 'claim' and u.owner_ref = concat_ws(':', claim.organization_id, claim.scope, claim.key, claim.epoch) and u.state = 'held'
+)
+select exists (select from job) as first, exists (select from claim) as live
+
+-- name: note
+-- Why a submit was not confirmed.
+update agent.provider_jobs set note = %(note)s where id = %(id)s and organization_id = %(organization_id)s and provider_job_id is null
+
+-- name: result_body
+-- The body that a job's digest names.
+select r.body from agent.provider_job_results r
+where r.job_id = %(id)s and r.organization_id = %(organization_id)s and r.digest = %(digest)s
+
+-- name: lock
+-- Whoever reports about a job waits here for everybody who reported before; the next statement sees what they committed.
+select id from agent.provider_jobs where id = %(id)s and organization_id = %(organization_id)s for no key update
+
+-- name: deliver
+-- After lock, everything that one report does: the vendor's id, the large body, the transition if the job may make it, the claim on the
+-- delivery, the event that ends waits and settles, and what a report after the end says otherwise. No row: it is about another job.
+with job as materialized (
+    select j.*,
+        j.state = 'submitted' and %(state)s <> 'submitted' or j.state = 'running' and %(terminal)s as legal,
+        j.terminal_at is not null and %(terminal)s and (j.state, j.cost) is distinct from (%(state)s, %(cost)s::jsonb) as otherwise
+    from agent.provider_jobs j
+    where j.id = %(id)s and j.organization_id = %(organization_id)s
+      and (j.provider_job_id = %(provider_job_id)s or j.provider_job_id is null and %(names_it)s)
+), claimed as (
+    insert into agent.idempotency_keys (
+        organization_id, scope, key, state, request_hash, run_id, idempotency_class, completed_at, output, outcome_status
+    )
+    select job.organization_id, 'webhook.' || job.provider, %(delivery_id)s, 'completed', %(body_hash)s, job.run_id, 'idempotent',
+        clock_timestamp(), ''::bytea, 'ok'
+    from job where %(terminal)s
+    on conflict (organization_id, scope, key) do nothing
+    returning key
+), kept as (
+    insert into agent.provider_job_results (job_id, organization_id, digest, body)
+    select job.id, job.organization_id, %(result_digest)s, %(body)s from job where job.legal and %(body)s::text is not null
+    on conflict (job_id, digest) do nothing
+), moved as (
+    update agent.provider_jobs j set
+        provider_job_id = coalesce(j.provider_job_id, %(provider_job_id)s),
+        unknown_at = null,
+        state = case when job.legal then %(state)s else j.state end,
+        result = case when job.legal then %(result)s::jsonb else j.result end,
+        result_digest = case when job.legal then %(result_digest)s else j.result_digest end,
+        cost = case when job.legal then %(cost)s::jsonb else j.cost end,
+        terminal_at = case when job.legal and %(terminal)s then clock_timestamp() else j.terminal_at end,
+        late_report = case
+            when job.otherwise then jsonb_build_object('state', %(state)s::text, 'cost', %(cost)s::jsonb, 'at', clock_timestamp())
+            else j.late_report
+        end
+    from job
+    where j.id = job.id
+    returning j.id
+), nudge as (
+    insert into agent.outbox (id, organization_id, run_id, name, data)
+    select %(event_id)s, organization_id, run_id, %(event_name)s,
+        jsonb_build_object('organization_id', organization_id, 'run_id', run_id, 'job_id', id)
+    from job where legal and %(terminal)s
+)
+select job.legal, job.otherwise from job join moved on moved.id = job.id
+
+-- name: drop
+-- One more delivery that changed nothing, of today (UTC).
+insert into agent.webhook_drops as d (provider, reason, day) values (%(provider)s, %(reason)s, (clock_timestamp() at time zone 'UTC')::date)
+on conflict (provider, reason, day) do update set drops = d.drops + 1, last_at = clock_timestamp()
+
+-- name: drops
+-- Deliveries that changed nothing, the latest days first.
+select provider, reason, day, drops, last_at from agent.webhook_drops order by day desc, provider, reason limit %(limit)s
+
+-- name: settle
+-- The one usage line of an ended job, the stamp that makes it one, and the end of what was held, in one statement. What the provider
+-- reported is counted by the prices of now; where it reported nothing, what was held counts. No row: it has not ended, or is settled.
+with job as materialized (
+    select j.* from agent.provider_jobs j
+    where j.id = %(id)s and j.organization_id = %(organization_id)s and j.terminal_at is not null and j.usage_id is null
+    for no key update
+), hold as materialized (
+    select u.id, u.amount, u.tool from job join agent.usage_reservations u on u.owner = 'job' and u.owner_ref = job.id::text and u.state = 'held'
+), said as materialized (
+    select job.*, coalesce(hold.tool, job.provider || '.submit') as item, hold.amount as bound,
+        coalesce((job.cost ->> 'quantity')::numeric, 1) as quantity, coalesce(job.cost ->> 'unit', 'job') as unit, job.cost is null as silent
+    from job left join hold on true
+), line as materialized (
+    select said.*,
+        case when said.silent then said.bound when said.quantity = 0 then 0 else p.cost end as amount, p.price_row
+    from said cross join agent.cost_of(said.organization_id, jsonb_build_object(
+        'kind', 'job', 'provider', said.provider, 'item', said.item, 'quantity', said.quantity, 'unit', said.unit)) p
+), written as (
+    insert into agent.ai_usage_log (
+        id, organization_id, root_run_id, run_id, span_id, kind, provider, item, quantity, unit, cost, price_row, ok, error, estimated
+    )
+    select %(usage_id)s, organization_id, root_run_id, run_id, tool_call_id, 'job', provider, item, quantity, unit, amount,
+        case when silent then null else price_row end, state = 'completed', case when silent then 'no_report' end, silent
+    from line where amount is not null
+    on conflict (id) do nothing
+), stamped as (
+    update agent.provider_jobs j set usage_id = %(usage_id)s, settled_at = clock_timestamp(), settle_failed_at = null
+    from line where j.id = line.id and line.amount is not null
+), closed as (
+    update agent.usage_reservations u set state = 'settled', ended_at = clock_timestamp()
+    from hold, line where u.id = hold.id and line.amount is not null
+)
+select amount is not null as settled, provider, item, unit from line
+
+-- name: settle_failed
+-- Nobody could count what the job cost; the money stays held.
+update agent.provider_jobs set settle_failed_at = clock_timestamp()
+where id = %(id)s and organization_id = %(organization_id)s and terminal_at is not null and usage_id is null
+
+-- name: nudge_unsettled
+-- Ended jobs whose cost is not settled are asked for again, each by an event of its own, at most once in a while.
+with late as (
+    update agent.provider_jobs j set nudged_at = clock_timestamp()
+    where j.id in (
+        select x.id from agent.provider_jobs x
+        where x.usage_id is null and x.terminal_at is not null
+          and coalesce(x.nudged_at, x.terminal_at) <= clock_timestamp() - make_interval(secs => %(quiet_s)s)
+        order by x.terminal_at
+        limit %(limit)s
+        for update skip locked
+    )
+    returning j.id, j.organization_id, j.run_id
+)
+insert into agent.outbox (id, organization_id, run_id, name, data)
+select gen_random_uuid(), organization_id, run_id, %(event_name)s,
+    jsonb_build_object('organization_id', organization_id, 'run_id', run_id, 'job_id', id)
+from late
+returning id
+
+-- name: take_silent
+-- Jobs of a provider that said nothing for its window, or that a person asks about: each is taken by one asker, with the time of the next.
+update agent.provider_jobs j set asks = j.asks + 1, next_ask_at = clock_timestamp() + make_interval(secs => %(again_s)s)
+where j.id in (
+    select x.id from agent.provider_jobs x
+    where x.provider = %(provider)s and x.state in ('submitted', 'running') and x.provider_job_id is not null
+      and case when %(id)s::uuid is null
+          then x.submitted_at <= clock_timestamp() - make_interval(secs => %(window_s)s) and coalesce(x.next_ask_at <= clock_timestamp(), true)
+          else x.id = %(id)s and x.organization_id = %(organization_id)s
+      end
+    order by coalesce(x.next_ask_at, x.submitted_at)
+    limit %(limit)s
+    for update skip locked
+)
+returning j.id, j.organization_id
+
+-- name: become_unknown
+-- Jobs whose provider never named an id within its window: an operator finds out what became of them. Their money stays held.
+update agent.provider_jobs j set unknown_at = clock_timestamp()
+where j.provider = %(provider)s and j.state in ('submitted', 'running') and j.provider_job_id is null and j.unknown_at is null
+  and j.submitted_at <= clock_timestamp() - make_interval(secs => %(window_s)s)
+returning j.id, j.organization_id
+
+-- name: list
+-- Jobs of an organization, the latest first.
+select id, organization_id, root_run_id, run_id, provider, provider_job_id, state, null as result, result_digest, cost, usage_id, submitted_at,
+    terminal_at, contact_refs, note, late_report, unknown_at, asks, settle_failed_at, clock_timestamp() as now
+from agent.provider_jobs
+where organization_id = %(organization_id)s
+  and case %(which)s
+      when 'open' then state in ('submitted', 'running')
+      when 'unknown' then unknown_at is not null and terminal_at is null
+      when 'unsettled' then terminal_at is not null and usage_id is null
+      else true
+  end
+order by submitted_at desc
+limit %(limit)s
+
+-- name: resolve_refused
+-- An operator found that the provider never took the job: it ends at no cost, and its event settles it. No row: the person may not, or
+-- the job is not one of which nobody knows.
+with moved as (
+    update agent.provider_jobs j set
+        state = 'failed', terminal_at = clock_timestamp(), cost = %(cost)s, unknown_at = null, resolved_by = %(user_id)s, evidence = %(evidence)s
+    where j.id = %(id)s and j.organization_id = %(organization_id)s and j.state = 'submitted' and j.unknown_at is not null
+      and j.provider_job_id is null
+      and exists (select from agent.members m where m.organization_id = j.organization_id and m.user_id = %(user_id)s
+                  and m.role in ('operator', 'admin'))
+    returning j.id, j.organization_id, j.run_id
+), nudge as (
+    insert into agent.outbox (id, organization_id, run_id, name, data)
+    select %(event_id)s, organization_id, run_id, %(event_name)s,
+        jsonb_build_object('organization_id', organization_id, 'run_id', run_id, 'job_id', id)
+    from moved
+)
+select id from moved
+
+-- name: resolve_bound
+-- An operator found the provider's own id of a job of which nobody knew it; asking the provider tells the rest.
+update agent.provider_jobs j set
+    provider_job_id = %(provider_job_id)s, unknown_at = null, resolved_by = %(user_id)s, evidence = %(evidence)s
+where j.id = %(id)s and j.organization_id = %(organization_id)s and j.unknown_at is not null and j.provider_job_id is null
+  and exists (select from agent.members m where m.organization_id = j.organization_id and m.user_id = %(user_id)s
+              and m.role in ('operator', 'admin'))
+returning j.id

@@ -1,0 +1,108 @@
+"""``POST /api/v1/agentic/webhooks/{provider}/{job_id}``: the deliveries of providers, which carry a signature and no token.
+
+The body is read up to a cap before anything is made of it. Only a delivery whose signature fails is charged to its caller, so that a
+provider may deliver as fast as it likes.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
+
+from agentic.api.errors import error_response
+from agentic.contract.errors import NotFound
+from agentic.services.provider_jobs.intake import Receipt, WebhookIntake
+
+MAX_BODY_BYTES = 2 * 1024 * 1024
+_MAX_DIGITS = 9
+PATH = "/api/v1/agentic/webhooks/{provider}/{job_id}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailureLimits:
+    """How many failed signatures one caller has, and of how many callers that is remembered.
+
+    Attributes:
+        burst: failures at once.
+        per_minute: how many come back in a minute.
+        callers: addresses remembered; the ones longest unseen are forgotten.
+    """
+
+    burst: int = 30
+    per_minute: float = 30
+    callers: int = 10_000
+
+
+class FailedSignatures:
+    """A bucket for each caller's address, in this process."""
+
+    def __init__(self, limits: FailureLimits, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._now = now
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def spent(self, caller: str) -> bool:
+        """Whether the caller has failed too often just now."""
+        return self._of(caller) < 1
+
+    def charge(self, caller: str) -> None:
+        """One more failure."""
+        self._left[caller] = (max(0.0, self._of(caller) - 1), self._now())
+        self._left.move_to_end(caller)
+        while len(self._left) > self._limits.callers:
+            self._left.popitem(last=False)
+
+    def _of(self, caller: str) -> float:
+        left, at = self._left.get(caller, (float(self._limits.burst), self._now()))
+        return min(float(self._limits.burst), left + (self._now() - at) * self._limits.per_minute / 60)
+
+
+def webhook_routes(intake: WebhookIntake, limits: FailureLimits | None = None) -> APIRouter:
+    """Build the route."""
+    router = APIRouter()
+    failed = FailedSignatures(limits or FailureLimits())
+
+    @router.post(PATH)
+    async def deliver(request: Request, provider: str, job_id: str) -> JSONResponse:
+        if not intake.knows(provider):
+            raise NotFound("there is no such provider here")
+        caller = request.client.host if request.client is not None else ""
+        if failed.spent(caller):
+            return error_response(429, "too_many_failures", "too many signatures failed", {"Retry-After": "60"})
+        try:
+            body = await _body(request)
+        except ClientDisconnect:
+            return error_response(400, "cut_off", "the body is not whole")
+        if body is None:
+            return error_response(413, "too_large", f"the body is larger than {MAX_BODY_BYTES // 1024} KiB")
+        receipt = await intake.receive(provider, job_id, body, dict(request.headers))
+        match receipt:
+            case Receipt.TAKEN:
+                return JSONResponse({"received": True})
+            case Receipt.NOT_SIGNED:
+                failed.charge(caller)
+                return error_response(401, "not_signed", "the signature is not good")
+            case Receipt.UNREADABLE:
+                return error_response(400, "unreadable", "the body is not what this provider documents")
+            case _ as never:
+                assert_never(never)
+
+    return router
+
+
+async def _body(request: Request) -> bytes | None:
+    """The bytes as they came; ``None`` when there are too many, whether or not their number was said before."""
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and (len(declared) > _MAX_DIGITS or int(declared) > MAX_BODY_BYTES):
+        return None
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            return None
+    return bytes(body)

@@ -1,0 +1,51 @@
+"""A verified body as data. Nobody calls this before the signature was found good (T3)."""
+
+import json
+import math
+from typing import Any
+
+from agentic.services.provider_jobs.ports import Unreadable
+
+MAX_DEPTH = 64
+
+
+def object_of(raw_body: bytes) -> dict[str, Any]:
+    """The JSON object that the bytes hold, as they came: nothing is decompressed.
+
+    Raises:
+        Unreadable: no UTF-8, no JSON, no object, a number JSON does not have, or more than 64 containers deep.
+    """
+    try:
+        value = json.loads(raw_body.decode("utf-8"), parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError):
+        raise Unreadable("the body holds no JSON that can be kept") from None
+    if not isinstance(value, dict):
+        raise Unreadable("the body holds no JSON object")
+    if _deeper_than(value, MAX_DEPTH):
+        raise Unreadable(f"the body is more than {MAX_DEPTH} containers deep")
+    return value
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(word)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(digits)
+    return number
+
+
+def _deeper_than(value: Any, depth: int) -> bool:
+    level = [value]
+    for _ in range(depth):
+        level = [
+            item
+            for each in level
+            if isinstance(each, (dict, list))
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return any(isinstance(each, (dict, list)) for each in level)
