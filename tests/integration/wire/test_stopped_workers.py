@@ -17,6 +17,7 @@ import wire_app
 from agentic.local.providers.model import Answer, Hold, ModelServer, Reply, Wire
 from agentic.testing import KILLED, EffectLedger, Harness
 from core_world import rows
+from time_passes import time_passes
 from wire_stage import call, calls, results, wired
 
 DONE = Answer(text="Done.")
@@ -32,7 +33,7 @@ class Stage:
     world: EffectLedger
 
     @asynccontextmanager
-    async def worker(self, run_id: UUID, *, lease_s: float = 1) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def worker(self, run_id: UUID, *, lease_s: float = 30) -> AsyncIterator[asyncio.subprocess.Process]:
         """A worker that leads the run for one segment; it is gone when the block ends."""
         worker = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -89,6 +90,7 @@ async def test_a_worker_killed_inside_a_stream_leaves_nothing_of_it_and_the_next
             await asyncio.wait_for(hold.reached.wait(), BOUND_S)
             worker.kill()
             assert (await s.ended(worker))[0] == KILLED
+        await time_passes(s.h.platform.database, run_id)
         hold.release.set()
         assert [role for role, _ in await s.h.messages(run_id)] == ["user"]
         settled = await s.h.settle(run_id)
@@ -111,6 +113,7 @@ async def test_a_worker_killed_inside_the_stream_after_an_effect_never_repeats_i
             await asyncio.wait_for(hold.reached.wait(), BOUND_S)
             worker.kill()
             assert (await s.ended(worker))[0] == KILLED
+        await time_passes(s.h.platform.database, run_id)
         hold.release.set()
         assert (await s.h.settle(run_id)).answer == "Done."
         assert s.texts() == ["first words"]
@@ -132,6 +135,7 @@ async def test_a_worker_killed_in_a_handler_is_followed_by_the_stored_proposal_a
         run_id = await s.h.start()
         async with s.worker(run_id) as worker:
             assert (await s.ended(worker))[0] == KILLED
+        await time_passes(s.h.platform.database, run_id)
         assert (await s.h.settle(run_id)).answer == "Done."
         assert [effect.detail["text"] for effect in s.world.effects("act.again")] == ["first words"]
         assert len(s.provider.script.requests) == 2
