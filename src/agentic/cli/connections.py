@@ -117,13 +117,11 @@ def check(
     context: typer.Context, connection: Connection, organization: Organization = None, as_json: Json = False
 ) -> None:
     """Say whether a call could use a connection: its state, its expiry, and whether its secret opens. Exits 1 when not."""
-    from datetime import UTC, datetime
-
     from agentic.cli.connection_views import connection_view
     from agentic.cli.records import with_records
 
     async def read(records: "Records") -> "Checked":
-        return await _service(records).check(records.organization_id, connection, now=datetime.now(UTC))
+        return await _service(records).check(records.organization_id, connection)
 
     found = with_records(settings_of(context).folder, organization, read)
     if as_json:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID, uuid4
 
 from agentic.contract.errors import Conflict, NotFound, ProgramFault
@@ -45,7 +44,7 @@ class Checked:
     opens: bool
     """Its secret is there and the vault's keys open it."""
     usable: bool
-    """A call may use it now; a token that has expired is renewed by the first one."""
+    """A call may use it now, and obtains a token first where that is due."""
     note: str | None
     """What is wrong, in words for an operator."""
 
@@ -146,11 +145,8 @@ class ConnectionService:
         """Every connection of an organization, the newest first."""
         return await self._store.list(organization_id)
 
-    async def check(self, organization_id: UUID, connection_id: UUID, *, now: datetime) -> Checked:
+    async def check(self, organization_id: UUID, connection_id: UUID) -> Checked:
         """Say whether a call could use a connection. The vendor is not asked.
-
-        Args:
-            now: the time to compare its expiry with.
 
         Raises:
             NotFound: no such connection in the organization.
@@ -164,8 +160,8 @@ class ConnectionService:
             return Checked(connection=row, opens=False, usable=False, note=str(fault))
         if row.state is ConnectionState.NEEDS_REAUTH:
             return Checked(connection=row, opens=True, usable=False, note=f"connect it again: {row.reauth_reason}")
-        expired = row.expires_at is not None and row.expires_at <= now
-        note = "its token has expired; the next call renews it" if expired else None
+        due = row.fresh_for_s is not None and row.fresh_for_s <= 0
+        note = "the next call obtains a token" if due else None
         return Checked(connection=row, opens=True, usable=True, note=note)
 
     async def revoke(self, organization_id: UUID, connection_id: UUID) -> StoredConnection:
