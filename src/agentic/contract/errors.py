@@ -89,9 +89,7 @@ class Conflict(AgenticError):
 class ParentRefuses(Conflict):
     """The parent starts no run any more; ``code`` says why, and nothing of the child exists."""
 
-    def __init__(
-        self, *, run_id: UUID | None, code: Literal["parent_cancelled", "parent_over", "too_deep"]
-    ) -> None:
+    def __init__(self, *, run_id: UUID | None, code: Literal["parent_cancelled", "parent_over", "too_deep"]) -> None:
         why = {
             "parent_cancelled": "is being cancelled",
             "parent_over": "is over",
