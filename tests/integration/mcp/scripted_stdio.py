@@ -16,6 +16,17 @@ CANCELLED: list[Any] = []
 HELD: list[Any] = []
 META: list[Any] = []
 PAGES: dict[str, Any] = json.loads(os.environ.get("PAGES", "{}"))
+RESOURCES: list[Any] = [
+    {"uri": "note://1", "name": "Milk", "mimeType": "text/plain", "secret": 1},
+    {"uri": "note://2", "name": "Photo"},
+    {"uri": "note://empty"},
+    "no entry",
+]
+READ: dict[str, Any] = {
+    "note://1": {"contents": [{"uri": "note://1", "mimeType": "text/plain", "text": "Buy milk."}]},
+    "note://2": {"contents": [{"uri": "note://2", "mimeType": "image/png", "blob": "iVBORyAx"}]},
+    "file:///etc/hostname": {"contents": [{"uri": "file:///etc/hostname", "text": "inside"}]},
+}
 
 
 def say(message: dict[str, Any]) -> None:
@@ -131,7 +142,7 @@ def main() -> None:
                     "id": id,
                     "result": {
                         "protocolVersion": version,
-                        "capabilities": {"tools": {}},
+                        "capabilities": {"tools": {}, "resources": {}},
                         "serverInfo": {"name": "scripted", "version": "1"},
                     },
                 }
@@ -144,6 +155,10 @@ def main() -> None:
         elif method == "tools/call":
             META[:] = [params.get("_meta")]
             call(id, params["name"], params.get("arguments") or {})
+        elif method == "resources/list":
+            say({"id": id, "result": {"resources": RESOURCES}})
+        elif method == "resources/read":
+            say({"id": id, "result": READ.get(params["uri"], {})})
         elif id is not None and method is not None:
             say({"id": id, "result": {}})
     if "ignores_eof" in HABITS:

@@ -11,9 +11,9 @@ import pytest
 
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.script import Turn
-from agentic.services.mcp.calling import RemoteToolHandler
-from agentic.services.mcp.catalog import read_catalog, spec_of
+from agentic.services.mcp.catalog import read_catalog
 from agentic.services.mcp.config import Classification, ServerConfig
+from agentic.services.mcp.offering import handler_of, offered
 from agentic.services.tools.models import IdempotencyClass, Risk, SideEffects
 from agentic.testing import Call, Calls, Harness, Say, harness
 from core_world import World, journal, rows
@@ -71,10 +71,10 @@ async def told(
         schema: of their structured answers, as the server declared it.
     """
     config = config.model_copy(update={"per_tool": classes})
-    entries = [{"name": name, "description": "Does it.", "inputSchema": ANYTHING} for name in classes]
-    catalog = read_catalog(config.server_id, entries)
+    described = {"description": "Does it.", "inputSchema": ANYTHING, **({"outputSchema": schema} if schema else {})}
+    catalog = read_catalog(config.server_id, [{"name": name, **described} for name in classes])
     assert catalog.rejected == ()
-    specs = [spec_of(config, tool, connection_id=uuid4()) for tool in catalog.tools]
+    specs = offered(config, catalog, connection_id=uuid4(), resources=True)
     if timeout_s is not None:
         specs = [spec.model_copy(update={"timeout_s": timeout_s}) for spec in specs]
     async with (
@@ -85,7 +85,7 @@ async def told(
             specs,
             "mcp",
             organization_id=h.organization_id,
-            handler=lambda spec: RemoteToolHandler(server, spec, marks=marks or Marks(), output_schema=schema),
+            handler=handler_of(server, catalog, marks=marks or Marks()),
         )
         assert report.rejected == {}
         agent = AgentDefinition(name="caller", instructions="Call.", model="scripted", tools=report.accepted)
@@ -372,3 +372,19 @@ async def test_an_answer_over_the_stream_is_an_answer(database: str) -> None:
 
     async with scripted(on) as peer, told(database, http_config(peer.url), turn(("do", {})), do=WRITE) as run:
         assert run.codes == ["ok"] and run.data == [{"content": [EFFECT]}]
+
+
+async def test_resources_are_one_tool_that_reads_what_is_listed_and_nothing_else(database: str) -> None:
+    uris = ("", "note://1", "note://2", "file:///etc/hostname", "note://empty")
+    turns = [turn(*(("read_resource", {"uri": uri}) for uri in uris))]
+    async with told(database, stdio_config(), *turns) as run:
+        assert run.codes == ["ok", "ok", "ok", "not_found", "invalid_output"]
+        listed, note, photo = run.data
+        (kept,) = await rows(run.h, "select id from agent.artifacts")
+    assert listed["resources"] == [
+        {"uri": "note://1", "name": "Milk", "media_type": "text/plain"},
+        {"uri": "note://2", "name": "Photo"},
+        {"uri": "note://empty"},
+    ]
+    assert note["contents"][0]["text"] == "Buy milk." and photo["contents"][0]["artifact_id"] == str(kept["id"])
+    assert "inside" not in str(run.texts)

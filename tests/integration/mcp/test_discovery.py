@@ -7,7 +7,7 @@ import pytest
 
 from agentic.services.mcp import discovery
 from agentic.services.mcp.catalog import Catalog
-from agentic.services.mcp.discovery import MAX_PAGES, MAX_TOOLS, discover
+from agentic.services.mcp.discovery import MAX_ENTRIES, MAX_PAGES, discover
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 from tests.integration.mcp.scripted_http import Asked, Scripted, plain, rpc, scripted
 from tests.integration.mcp.stage import http_config, server_of, stdio_config
@@ -45,7 +45,7 @@ async def test_every_page_is_read_and_a_bad_tool_costs_itself_alone() -> None:
         ({"": {"tools": [], "nextCursor": "x" * 5_000}}, Trouble.PROTOCOL),
         ({"": {"tools": {}}}, Trouble.PROTOCOL),
         ({"": {}}, Trouble.PROTOCOL),
-        ({"": {"tools": [{}] * (MAX_TOOLS + 1)}}, Trouble.TOO_LARGE),
+        ({"": {"tools": [{}] * (MAX_ENTRIES + 1)}}, Trouble.TOO_LARGE),
     ],
 )
 async def test_a_list_that_is_none_or_goes_in_a_circle_is_not_read_on(pages: dict[str, Any], trouble: Trouble) -> None:

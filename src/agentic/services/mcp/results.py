@@ -124,7 +124,7 @@ def _block(block: object, keep: Keeps) -> JsonObject:
     if kind in ("image", "audio"):
         return {"type": str(kind), **_kept(block.get("data"), block.get("mimeType"), keep)}
     if kind == "resource" and isinstance(resource := block.get("resource"), Mapping):
-        return _resource(resource, keep)
+        return read_resource(resource, keep=keep)
     if kind == "resource_link":
         return {
             "type": "resource_link",
@@ -135,7 +135,8 @@ def _block(block: object, keep: Keeps) -> JsonObject:
     return {"type": "unknown", "reported_type": _short(kind, 64)}
 
 
-def _resource(resource: Mapping[str, Any], keep: Keeps) -> JsonObject:
+def read_resource(resource: Mapping[str, Any], *, keep: Keeps) -> JsonObject:
+    """One part of a resource as data: its text, or the name under which its bytes are kept."""
     seen: JsonObject = {"type": "resource", "uri": _short(resource.get("uri"), _MAX_URI)}
     text = resource.get("text")
     if isinstance(text, str):
