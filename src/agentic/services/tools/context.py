@@ -104,7 +104,9 @@ class CallContext:
             ProgramFault: the tool declares no ``connection``, or this is a fact or a preview, which are made before there is one.
         """
         if self.account is None:
-            raise ProgramFault(f"{self.tool} has no connection here; declare one, and use it in the handler or the probe")
+            raise ProgramFault(
+                f"{self.tool} has no connection here; declare one, and use it in the handler or the probe"
+            )
         return self.account
 
     @property
