@@ -1,9 +1,9 @@
 """Jobs of FullEnrich over its stand-in: a deployment, its API, and a scripted agent that submits and collects."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
@@ -30,6 +30,7 @@ HOOKS = "/api/v1/agentic/webhooks"
 IDA = {"ref": "a", "first_name": "Ida", "last_name": "Holm", "domain": "Nordlys.Example"}
 PER = {"ref": "b", "first_name": "Per", "last_name": "Lie", "company_name": "Fjord"}
 SUBMIT = Calls([Call("fullenrich.submit", {"contacts": [IDA, PER]})])
+SCRIPT: Sequence[Turn] = (SUBMIT, Say("Done."))
 CREDIT = Decimal("0.05")
 
 
@@ -40,7 +41,6 @@ class JobsStage:
     h: Harness
     vendor: FullEnrichStandIn
     http: httpx.AsyncClient
-    runs: list[UUID] = field(default_factory=list)
 
     async def job(
         self, *, vendor_id: str | None = None, held: str | None = "2.50", refs: Sequence[str] = ("a",)
@@ -159,7 +159,7 @@ def body(vendor_id: str, job_id: UUID | str, status: str = "FINISHED", *, credit
 async def jobs_stage(
     database: str,
     *,
-    script: Sequence[Turn] = (SUBMIT, Say("Done.")),
+    script: Sequence[Turn] | Callable[[], object] = SCRIPT,
     ceilings: RunCeilings | None = None,
     failures: FailureLimits | None = None,
     priced: bool = True,

@@ -195,7 +195,7 @@ class PostgresJobStore:
         }
         taken = await self._db.all(self._sql["take_silent"], params)
         found = [await self.read(row["organization_id"], row["id"]) for row in taken]
-        return [job for job in found if job is not None]
+        return sorted((job for job in found if job is not None), key=lambda job: job.submitted_at)
 
     async def become_unknown(self, provider: str, *, window_s: float) -> list[UUID]:
         rows = await self._db.all(self._sql["become_unknown"], {"provider": provider, "window_s": window_s})

@@ -85,6 +85,13 @@ class FullEnrichStandIn(StandIn):
             return self._tell(request.path.removeprefix(f"{PATH}/"))
         return _refusal(404, "error.not_found", "There is no such endpoint")
 
+    def take(self, body: Mapping[str, Any]) -> Batch:
+        """Take a batch, also one whose answer was lost."""
+        batch_id = str(uuid5(_IDS, str(len(self.batches))))
+        batch = Batch(id=batch_id, name=body["name"], webhook_url=body.get("webhook_url"), rows=body["data"])
+        self.batches[batch_id] = batch
+        return batch
+
     def finish(self, batch: Batch, status: str = "FINISHED", *, found: Mapping[str, str] | None = None) -> bytes:
         """End a batch; the report. Each address that was found costs one credit."""
         batch.status = status
@@ -120,10 +127,7 @@ class FullEnrichStandIn(StandIn):
         fault = _fault(body)
         if fault is not None:
             return _refusal(400, f"error.enrichment.{fault}", "The batch is not valid")
-        batch_id = str(uuid5(_IDS, str(len(self.batches))))
-        batch = Batch(id=batch_id, name=body["name"], webhook_url=body.get("webhook_url"), rows=body["data"])
-        self.batches[batch_id] = batch
-        return Answer(json={"enrichment_id": batch_id})
+        return Answer(json={"enrichment_id": self.take(body).id})
 
     def _tell(self, batch_id: str) -> Answer:
         batch = self.batches.get(batch_id)
