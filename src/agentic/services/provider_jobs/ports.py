@@ -155,7 +155,7 @@ class ReconcilingStore(DeliveryStore, Protocol):
         ...
 
 
-class OperatorStore(Protocol):
+class OperatorStore(JobReader, Protocol):
     """What a person sees and settles."""
 
     async def find(self, organization_id: UUID, *, which: Which, limit: int) -> list[ProviderJob]:
