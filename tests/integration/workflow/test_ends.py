@@ -119,6 +119,20 @@ async def test_a_program_fault_of_the_body_ends_it_at_once(database: str) -> Non
         assert await container(s) == ("failed", "program_fault", None)
 
 
+@pytest.mark.parametrize("answer", [{"x": object()}, float("nan")])
+async def test_a_body_that_returns_no_json_fails_with_its_function(database: str, answer: JsonValue) -> None:
+    async def body(ctx: WorkflowContext) -> JsonValue:
+        await note(ctx)
+        return answer
+
+    async with stage(database, flow_app(body, [World().write()], retries=3)) as s:
+        await s.send("flow")
+        (run, *_) = await s.ended()
+        assert run.status == "failed"
+        assert "returns plain JSON data" in str(run.result)
+        assert await container(s) == ("failed", "program_fault", None)
+
+
 async def test_a_workflow_whose_function_is_gone_ends_at_its_deadline_and_its_question_with_it(database: str) -> None:
     world = World()
 

@@ -133,3 +133,11 @@ async def test_a_cancelled_workflow_waits_for_no_job_any_more(database: str) -> 
         assert "wait: cancelled" in str(run.result)
         (state,) = await s.rows("select state from agent.runs where id = %(id)s", id=run_id)
         assert state == {"state": "cancelled"}
+
+
+async def test_what_is_no_id_of_a_job_is_a_job_that_is_not_found(database: str) -> None:
+    async with stage(database, flow_app(waits, [World().write()], retries=3)) as s:
+        await s.send("flow", job="job 7", within=60)
+        (run, *_) = await s.ended()
+        assert run.status == "failed"
+        assert "wait: not_found" in str(run.result)

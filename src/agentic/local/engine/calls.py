@@ -80,7 +80,7 @@ class Caller:
         )
 
     async def send(self, call: Call) -> Answer:
-        """Make the call; every way it can end is an answer, none is an exception."""
+        """Make the call; every way the app or the connection can end it is an answer, none is an exception."""
         try:
             response = await self._http.post(
                 call.url,

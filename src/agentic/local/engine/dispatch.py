@@ -118,13 +118,12 @@ class Dispatcher:
             del self._calls[job_id]
 
     async def _make(self, call: Call) -> None:
-        answer = await self._caller.send(call)
         try:
-            await self._settle(call, answer)
+            await self._settle(call, await self._caller.send(call))
         except Exception as error:  # noqa: BLE001 - whatever it is, the run must hear of it
-            # Left alone, the call would be made for ever; what cannot be stored fails like any other answer.
-            _log.exception("the answer of run %s cannot be settled", call.run_id)
-            await self._settle(call, broken(f"the engine could not store the answer: {error!r}"))
+            # Left alone, the call would be made for ever; what cannot be made or stored fails like any other answer.
+            _log.exception("a call of run %s cannot be made or its answer not be settled", call.run_id)
+            await self._settle(call, broken(f"the engine could not make the call or store its answer: {error!r}"))
         finally:
             self.wake()
 

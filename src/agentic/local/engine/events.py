@@ -52,7 +52,7 @@ def read_events(body: Any, *, transaction: Transaction, seed: str | None) -> lis
         data, event_id, ts = event.get("data"), event.get("id"), event.get("ts")
         if data is not None and not isinstance(data, dict):
             raise BadEvent(f"the data of event {index} is not an object")
-        if not isinstance(event_id or "", str) or not isinstance(ts or 0, int):
+        if not isinstance(event_id or "", str) or isinstance(ts, bool) or not isinstance(ts or 0, int):
             raise BadEvent(f"the id of event {index} must be text and its ts whole milliseconds")
         if "\0" in f"{name}{event_id or ''}":
             raise BadEvent(f"the name or id of event {index} holds a zero byte")

@@ -18,7 +18,10 @@ def parse_duration(text: str) -> timedelta:
     """
     if not re.fullmatch(f"(?:{_PART.pattern})+", text):
         raise ValueError(f"{text!r} is no duration")
-    return timedelta(seconds=sum(float(count) * _UNITS[unit] for count, unit in _PART.findall(text)))
+    try:
+        return timedelta(seconds=sum(float(count) * _UNITS[unit] for count, unit in _PART.findall(text)))
+    except OverflowError as long:
+        raise ValueError(f"{text!r} is longer than can be counted") from long
 
 
 def parse_moment(text: str) -> datetime:
@@ -36,7 +39,10 @@ def parse_retry_after(text: str | None, *, now: datetime) -> datetime | None:
     if not text:
         return None
     if text.strip().isdecimal():
-        return now + timedelta(seconds=int(text))
+        try:
+            return now + timedelta(seconds=int(text))
+        except (OverflowError, ValueError):  # beyond the year 9999, or more digits than Python reads
+            return None
     for parse in (parse_moment, parsedate_to_datetime):
         try:
             moment = parse(text)

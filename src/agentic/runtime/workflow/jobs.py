@@ -36,11 +36,15 @@ async def wait_for_job(ctx: WorkflowContext, wait_id: str, job_id: UUID | str, t
         timeout: from the first look on, by the database's clock.
 
     Raises:
-        NodeFailed: ``not_found``, when the organization has no such job; ``cancelled`` or ``deadline``, when the workflow is over.
+        NodeFailed: ``not_found``, when the organization has no such job, or the id is none; ``cancelled`` or ``deadline``, when the
+            workflow is over.
         ProgramFault: the wait's id cannot be used.
     """
     checked_node(wait_id)
-    job = UUID(str(job_id))
+    try:
+        job = UUID(str(job_id))
+    except ValueError as error:
+        raise NodeFailed(wait_id, "not_found", "what it waits for is no id of a job") from error
 
     async def look(first: Look | None) -> Look:
         return await _look(ctx, job, timeout, None if first is None else datetime.fromisoformat(first.seen["now"]))

@@ -4,6 +4,7 @@ The function is called from the top at every step, so what stands here is done a
 the second time finds done.
 """
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -53,7 +54,9 @@ class Workflows:
         """
         flow = _flow(workflow, ctx.event, ctx.run_id)
         try:
-            answer = await body(WorkflowContext(sdk=ctx, flow=flow, leader=self.leader, jobs=self.jobs))
+            answer = _json(
+                await body(WorkflowContext(sdk=ctx, flow=flow, leader=self.leader, jobs=self.jobs)), workflow
+            )
         except WorkflowPartial as partial:
             await self._end(flow, RunEnd(state="succeeded", partial_reason=partial.reason))
             return {"partial_reason": partial.reason}
@@ -102,6 +105,17 @@ def _flow(workflow: Workflow, event: inngest.Event, run_id: str) -> Flow:
         lane=workflow.lane,
         deadline_s=workflow.deadline_s,
     )
+
+
+def _json(answer: JsonValue, workflow: Workflow) -> JsonValue:
+    """What the body returned, if the SDK can send it: otherwise the function would fail after its run has succeeded."""
+    try:
+        json.dumps(answer, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ProgramFault(
+            f"the workflow {workflow.name} returns plain JSON data; what it returned is not ({error})"
+        ) from error
+    return answer
 
 
 def _failed(code: str) -> RunEnd:

@@ -30,6 +30,8 @@ async def test_what_is_no_event_is_refused_with_the_reason(bench: Bench) -> None
         ('{"name": "inngest/function.failed"}', "only the server may send"),
         ('{"name": "a", "data": [1]}', "not an object"),
         ('{"name": "a", "ts": "now"}', "whole milliseconds"),
+        ('{"name": "a", "ts": true}', "whole milliseconds"),
+        ('{"name": "a", "data": {"x": ' + "[" * 100_000 + "]" * 100_000 + "}}", "nested too deeply"),
         ('{"name": "a", "data": {"x": NaN}}', "NaN"),
         (r'{"name": "a\u0000"}', "zero byte"),
         ('{"name": ', "not JSON"),

@@ -6,6 +6,7 @@ import asyncio
 import datetime
 from typing import Any
 
+import httpx
 import inngest
 import pytest
 from engine_bench import WAIT_S, Bench
@@ -30,6 +31,41 @@ async def test_an_event_wakes_the_engine_which_does_not_wait_for_its_next_look(b
         await bench.send("quick")
         await bench.engine.idle(WAIT_S)
         assert started == sent
+
+
+async def test_a_text_that_was_cut_in_the_middle_of_an_emoji_goes_through_as_the_replacement_character(
+    bench: Bench,
+) -> None:
+    @bench.client.create_function(fn_id="cut", trigger=inngest.TriggerEvent(event="cut"))
+    async def cut(ctx: inngest.Context) -> object:
+        async def again() -> object:
+            return [ctx.event.data["text"], "b\udc00"]
+
+        return await ctx.step.run("again", again)
+
+    await bench.serve(cut)
+    cut_off = r'{"name": "cut", "data": {"text": "a\ud83d \ud83d\ude00 \\ud83d"}}'
+    async with httpx.AsyncClient(base_url=bench.engine.url) as http:
+        await http.post("/e/key", content=cut_off, headers={"content-type": "application/json"})
+    run = await bench.run_of("shop-cut")
+    assert run.result == ["a\ufffd \U0001f600 \\ud83d", "b\ufffd"]
+
+
+async def test_a_call_that_cannot_be_made_spends_its_attempts_and_fails_the_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @bench.client.create_function(fn_id="odd", retries=1, trigger=inngest.TriggerEvent(event="odd"))
+    async def odd(ctx: inngest.Context) -> None:
+        raise AssertionError("it was called")
+
+    def unsendable(*_: object, **__: object) -> dict[str, str]:
+        return {"text": "\ud83d"}
+
+    await bench.serve(odd)
+    monkeypatch.setattr("agentic.local.engine.calls.request_body", unsendable)
+    await bench.send("odd")
+    run = await bench.run_of("shop-odd", "failed")
+    assert "could not make the call" in str(run.result)
 
 
 @pytest.mark.guarantee("W2")

@@ -35,6 +35,8 @@ def test_206_is_the_steps_it_reports() -> None:
         ("90", NOW + timedelta(seconds=90)),
         ("Sun, 01 Mar 2026 10:05:00 GMT", NOW + timedelta(minutes=5)),
         ("soon", None),
+        ("9" * 20, None),
+        ("9" * 5000, None),
     ],
 )
 def test_a_retry_after_of_any_form_is_kept(header: str, retry_at: datetime | None) -> None:
