@@ -14,6 +14,8 @@ alter table agent.provider_jobs
     add column nudged_at timestamptz,
     add column settle_failed_at timestamptz,
     add column settled_at timestamptz,
+    -- When a run first parked on it; a job is waited for once.
+    add column parked_at timestamptz,
     add column resolved_by uuid,
     add column evidence text,
     add constraint provider_jobs_unknown_has_no_id check (unknown_at is null or provider_job_id is null),
@@ -36,3 +38,35 @@ create table agent.webhook_drops (
 alter table agent.webhook_drops enable row level security;
 revoke all on agent.webhook_drops from public, anon, authenticated;
 grant select, insert, update, delete on agent.webhook_drops to service_role;
+
+-- A run may wait for a job, until it has ended or until a time.
+alter table agent.run_waits
+    add column over_at timestamptz,
+    add constraint run_waits_of_jobs_end check (kind <> 'provider_job' or over_at is not null);
+create index run_waits_for_jobs on agent.run_waits (ref) where kind = 'provider_job';
+
+-- As before, and a wait for a job is over when the job has ended, is gone, or the wait's time has come.
+create or replace function agent.run_is_due(r agent.runs) returns boolean
+language sql stable set search_path = '' as $$
+    select (r).state in ('queued', 'running', 'parked')
+       and ((r).lease_expires_at is null or (r).lease_expires_at <= clock_timestamp())
+       and (
+            (r).cancel_requested_at is not null
+         or (r).deadline_at <= clock_timestamp()
+         or case (r).state
+                when 'parked' then coalesce((
+                    select case
+                        when a.id is not null then agent.approval_is_settled(a)
+                        else w.over_at <= clock_timestamp() or not exists (
+                            select from agent.provider_jobs j where j.id = w.ref and j.terminal_at is null)
+                    end
+                    from agent.run_waits w
+                    left join agent.approvals a on w.kind = 'approval' and a.id = w.ref
+                    where w.run_id = (r).id and (a.id is not null or w.kind = 'provider_job')
+                    order by w.ordinal
+                    limit 1
+                ), not exists (select from agent.run_waits w where w.run_id = (r).id))
+                else (r).due_at is null or (r).due_at <= clock_timestamp()
+            end
+       )
+$$;

@@ -156,6 +156,7 @@ class PostgresJobStore:
             "body_hash": body_hash,
             "event_id": event,
             "event_name": str(EventName.PROVIDER_JOB_COMPLETED),
+            "wake_name": str(EventName.RUN_NUDGED),
         }
         _, row = await self._db.atomic(
             [(self._sql["lock"], _key(job.organization_id, job.id)), (self._sql["deliver"], params)]
@@ -241,7 +242,7 @@ def _delivered(row: dict[str, Any] | None, *, terminal: bool, event: UUID) -> De
     if not terminal:
         return Delivered(dropped=DropReason.NOT_TERMINAL)
     if row["legal"]:
-        return Delivered(dropped=None, event=event)
+        return Delivered(dropped=None, events=(event, *row["wakes"]))
     return Delivered(dropped=DropReason.LATE if row["otherwise"] else DropReason.DUPLICATE)
 
 

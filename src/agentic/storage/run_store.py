@@ -36,6 +36,7 @@ from agentic.services.runs.models import (
 from agentic.services.tools.contracts import read_contract
 from agentic.services.tools.domains import belongs_to_organization
 from agentic.services.tools.models import ToolSpec
+from agentic.services.tools.records import JobWait
 from agentic.storage.artifact_columns import artifact_columns
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb, record, text
@@ -177,6 +178,14 @@ class PostgresRunStore:
             (self._sql["file_approvals"], params),
         ]
         return await self._move("park", lease, append, {"questions": params["questions"]}, between=between)
+
+    async def park_on_job(self, lease: Lease, append: Append, waits: JobWait) -> Moved | None:
+        params = {"job_id": waits.job_id, "within_s": waits.within_s}
+        between: list[tuple[LiteralString, Mapping[str, Any]]] = [
+            (self._sql["clear_waits"], _fence(lease)),
+            (self._sql["lock_job"], {**_fence(lease), **params}),
+        ]
+        return await self._move("park_on_job", lease, append, params, between=between)
 
     async def release(
         self,

@@ -36,7 +36,7 @@ from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.contracts import missing_contract
 from agentic.services.tools.invoker import ToolInvoker
 from agentic.services.tools.models import FrozenTool, Mode, ToolSpec
-from agentic.services.tools.records import SpanRecord, SpanStatus, Trail
+from agentic.services.tools.records import JobWait, SpanRecord, SpanStatus, Trail
 
 _log = logging.getLogger(__name__)
 Flush = Callable[[Sequence[UUID]], Awaitable[None]]
@@ -233,6 +233,8 @@ class Advance:
                 )
                 if drained.questions:
                     return await self._park(segment, drained.questions)
+                if drained.job is not None:
+                    return await self._park_on_job(segment, drained.job)
             end = await self._loop.turn(
                 Turn(
                     definition=segment.definition,
@@ -287,6 +289,11 @@ class Advance:
             questions,
             expires_s=self._timings.approval_expires_s,
         )
+        return await self._moved(moved, Advanced(state="parked"))
+
+    async def _park_on_job(self, segment: Segment, waits: JobWait) -> Advanced:
+        self._close(segment, SpanStatus.OK, "parked")
+        moved = await self._store.park_on_job(segment.lease, await segment.collect(), waits)
         return await self._moved(moved, Advanced(state="parked"))
 
     async def _release(

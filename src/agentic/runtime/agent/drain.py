@@ -14,13 +14,15 @@ from agentic.runtime.agent.ports import AgentLoop
 from agentic.runtime.agent.stops import record_stop
 from agentic.services.runs.models import Proposal
 from agentic.services.tools.invoker import ToolInvoker
+from agentic.services.tools.records import JobWait
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drained:
-    """How a pass over the proposals ended: with ``questions`` to a person, or with every call answered."""
+    """How a pass over the proposals ended: with ``questions`` to a person, at a job to wait for, or with every call answered."""
 
     questions: Sequence[ApprovalRequest] = ()
+    job: JobWait | None = None
 
 
 async def drain(
@@ -44,6 +46,9 @@ async def drain(
         stopped = record_stop(segment.stop, proposal.call.tool, result)
         if stopped is not None:
             raise stopped
+        waits = segment.trail.job_waits.pop(proposal.call.model_call_id, None)
+        if waits is not None:
+            return Drained(job=waits)  # the call is still open, and is made again when the run is led again
         segment.add([loop.tool_message(proposal.call, answer_of(segment.inv, proposal.call, result))])
         segment.answered.append(proposal.id)
         segment.repeats.answered(proposal.call, result, segment.trail.evidence.pop(proposal.call.model_call_id, None))

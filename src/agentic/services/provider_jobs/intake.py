@@ -85,7 +85,9 @@ class WebhookIntake:
         await self._nudge(delivered)
         return None
 
-    async def _stored(self, provider: str, job: str, report: JobReport, body_hash: str) -> DropReason | UUID:
+    async def _stored(
+        self, provider: str, job: str, report: JobReport, body_hash: str
+    ) -> DropReason | tuple[UUID, ...]:
         row = await self._store.addressed(provider, job_id) if (job_id := _uuid(job)) is not None else None
         if row is None:
             return DropReason.UNKNOWN_JOB
@@ -93,9 +95,7 @@ class WebhookIntake:
             delivered = await self._store.deliver(row, report, body_hash=body_hash)
         except Conflict:  # another job has this id of the provider's
             return DropReason.JOB_MISMATCH
-        if delivered.dropped is not None or delivered.event is None:
-            return delivered.dropped or DropReason.DUPLICATE
-        return delivered.event
+        return delivered.events if delivered.dropped is None else delivered.dropped
 
     async def _forged(self, provider: str) -> None:
         """Count it. Whoever forges learns nothing of a database that is away."""
@@ -104,10 +104,10 @@ class WebhookIntake:
         except RetryLater:
             _log.warning("a delivery to %s with no good signature could not be counted", provider)
 
-    async def _nudge(self, event: UUID) -> None:
+    async def _nudge(self, events: Sequence[UUID]) -> None:
         try:
             async with asyncio.timeout(NUDGE_S):
-                await self._flush([event])
+                await self._flush(events)
         except (TimeoutError, RetryLater):
             _log.warning("the event of an ended job was not sent in time; the sweep sends it")
 

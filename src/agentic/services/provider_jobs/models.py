@@ -85,6 +85,8 @@ class ProviderJob:
     """Since when nobody knows whether the provider ever accepted it."""
     asks: int = 0
     settle_failed_at: datetime | None = None
+    parked_at: datetime | None = None
+    """When a run first parked on it; a job is waited for once."""
 
 
 def job_name(job_id: UUID) -> str:
@@ -147,11 +149,11 @@ class Delivered:
 
     Attributes:
         dropped: why nothing ended; ``None`` when this report ended the job.
-        event: to be sent, when it did.
+        events: to be sent, when it did: the job's own, and the wake-ups of runs that are parked on it.
     """
 
     dropped: DropReason | None
-    event: UUID | None = None
+    events: tuple[UUID, ...] = ()
 
 
 class Settlement(StrEnum):

@@ -27,6 +27,7 @@ from agentic.services.runs.models import (
     Unpriced,
 )
 from agentic.services.tools.models import ToolSpec
+from agentic.services.tools.records import JobWait
 
 
 class RunStore(Protocol):
@@ -95,6 +96,13 @@ class RunStore(Protocol):
         self, lease: Lease, append: Append, questions: Sequence[ApprovalRequest], *, expires_s: float
     ) -> Moved | None:
         """Append, file the questions and park the run, in one transaction."""
+        ...
+
+    async def park_on_job(self, lease: Lease, append: Append, waits: JobWait) -> Moved | None:
+        """Append and park the run until a provider's job has ended or the wait is over, in one transaction.
+
+        A job that has ended meanwhile leaves a nudge.
+        """
         ...
 
     async def release(

@@ -17,6 +17,7 @@ from agentic.contract.principal import Principal
 from agentic.contract.trust import Trust
 from agentic.services.tools.artifacts import Saved
 from agentic.services.tools.connections import Connection
+from agentic.services.tools.records import JobWait
 
 
 def answer_reserve_s(timeout_s: float) -> float:
@@ -86,6 +87,8 @@ class CallContext:
     """Digest of what this call observed; see ``observed``."""
     output_trust: Trust = Trust.PLATFORM
     """The lowest label the handler gave its answer; see ``lower_trust``."""
+    job_wait: JobWait | None = None
+    """See ``waits_for_job``."""
     with_job: bool = False
     """See ``costs_with_job``."""
     saved: Saved = field(default_factory=Saved)
@@ -150,6 +153,17 @@ class CallContext:
         The call itself has no line of usage then. Said only once the job's row is there.
         """
         self.with_job = True
+
+    def waits_for_job(self, job_id: UUID, *, within_s: float) -> None:
+        """Say that this answer tells of a job that has not ended, and that a better one comes with its end.
+
+        The run of an agent then parks instead of giving the answer, once a job, and makes the call again when the job has ended or the
+        time is over. It holds for reads that are declared ``parallel_safe=False``; everywhere else the answer is given as it is.
+
+        Args:
+            within_s: seconds after which the call is made again, whatever became of the job.
+        """
+        self.job_wait = JobWait(job_id=job_id, within_s=within_s)
 
     def lower_trust(self, trust: Trust) -> None:
         """Say that this answer holds text of less trust than the tool declares, such as a page somebody outside wrote.

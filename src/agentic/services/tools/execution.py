@@ -403,9 +403,11 @@ def _refused(call: Prepared, tool: Tool | None, answer: HandlerAnswer) -> ToolRe
 
 
 def _observed(at: Attempt, ctx: CallContext, result: ToolResult) -> None:
-    """Hand what a successful call saw to the run's breakers."""
+    """Hand what a successful call saw to the run's breakers, and the job it would wait for to its leader."""
     if result.ok and ctx.evidence is not None and at.call.wire_call_id is not None:
         at.inv.trail.evidence[at.call.wire_call_id] = ctx.evidence
+    if result.ok and ctx.job_wait is not None and at.call.wire_call_id is not None:
+        at.inv.trail.job_waits[at.call.wire_call_id] = ctx.job_wait
 
 
 def _silence(end: HandlerEnd) -> Silence:

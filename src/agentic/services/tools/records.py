@@ -116,6 +116,18 @@ class UsageRecord:
     """Nobody told what it cost: the handler worked it out, or it is counted at the tool's bound (ADR 0029)."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobWait:
+    """A provider's job that a call would rather wait for.
+
+    Attributes:
+        within_s: seconds after which it is answered of as it then stands.
+    """
+
+    job_id: UUID
+    within_s: float
+
+
 @dataclass(kw_only=True, slots=True)
 class Trail:
     """Records of a segment that are written with its next append rather than one by one."""
@@ -129,6 +141,8 @@ class Trail:
     tool_calls: int = 0
     """Calls since the last append that count against the run's ceiling; a replay does not."""
     model_requests: int = 0
+    job_waits: dict[str, JobWait] = field(default_factory=dict)
+    """Jobs that calls answered of before they had ended, by the provider's call id; a paused call of an agent waits for them."""
     evidence: dict[str, str] = field(default_factory=dict)
     """What calls observed, as digests by the provider's call id; for the breakers of the run, never written from here."""
 

@@ -41,7 +41,7 @@ select count(*) as moved from moved
 -- name: read
 -- One job.
 select id, organization_id, root_run_id, run_id, provider, provider_job_id, state, result, result_digest, cost, usage_id, submitted_at,
-    terminal_at, contact_refs, note, late_report, unknown_at, asks, settle_failed_at, clock_timestamp() as now
+    terminal_at, contact_refs, note, late_report, unknown_at, asks, settle_failed_at, parked_at, clock_timestamp() as now
 from agent.provider_jobs
 where id = %(id)s and organization_id = %(organization_id)s
 
@@ -88,7 +88,7 @@ select id from agent.provider_jobs where id = %(id)s and organization_id = %(org
 
 -- name: deliver
 -- After lock, everything that one report does: the vendor's id, the large body, the transition if the job may make it, the claim on the
--- delivery, the event that ends waits and settles, and what a report after the end says otherwise. No row: it is about another job.
+-- delivery, the event that ends waits and settles, the wake-ups of runs parked on it, and what a report after the end says otherwise. No row: it is about another job.
 with job as materialized (
     select j.*,
         j.state = 'submitted' and %(state)s <> 'submitted' or j.state = 'running' and %(terminal)s as legal,
@@ -130,8 +130,21 @@ with job as materialized (
     select %(event_id)s, organization_id, run_id, %(event_name)s,
         jsonb_build_object('organization_id', organization_id, 'run_id', run_id, 'job_id', id)
     from job where legal and %(terminal)s
+), waiting as (
+    update agent.runs r set wake_seq = r.wake_seq + 1
+    from job
+    where job.legal and %(terminal)s and r.state = 'parked' and r.id in (
+        select w.run_id from agent.run_waits w where w.kind = 'provider_job' and w.ref = job.id
+    )
+    returning r.id, r.organization_id, r.lane
+), wake as (
+    insert into agent.outbox (id, organization_id, run_id, name, data)
+    select gen_random_uuid(), organization_id, id, %(wake_name)s,
+        jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
+    from waiting
+    returning id
 )
-select job.legal, job.otherwise from job join moved on moved.id = job.id
+select job.legal, job.otherwise, array(select id from wake) as wakes from job join moved on moved.id = job.id
 
 -- name: drop
 -- One more delivery that changed nothing, of today (UTC).
@@ -228,7 +241,7 @@ returning j.id, j.organization_id
 -- name: list
 -- Jobs of an organization, the latest first.
 select id, organization_id, root_run_id, run_id, provider, provider_job_id, state, null as result, result_digest, cost, usage_id, submitted_at,
-    terminal_at, contact_refs, note, late_report, unknown_at, asks, settle_failed_at, clock_timestamp() as now
+    terminal_at, contact_refs, note, late_report, unknown_at, asks, settle_failed_at, parked_at, clock_timestamp() as now
 from agent.provider_jobs
 where organization_id = %(organization_id)s
   and case %(which)s

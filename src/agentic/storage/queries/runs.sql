@@ -330,6 +330,37 @@ with parked as (
 )
 select (select count(*) from parked) as moved, (select count(*) from nudge) as nudged
 
+-- name: lock_job
+-- Part of parking on a job: whoever reports of the job waits until the park is there, or was before it, which the park then sees.
+select id from agent.provider_jobs where id = %(job_id)s and organization_id = %(organization_id)s for no key update
+
+-- name: park_on_job
+-- Last part of parking on a job: state, wait, and that the job has been waited for. A wake-up that came since the lease was taken, or an
+-- end that came before, leaves a nudge behind.
+with parked as (
+    update agent.runs r set
+        state = 'parked', lease_expires_at = null, due_at = null, attempts_without_progress = 0, provider_failures = 0,
+        active_ms = r.active_ms + (extract(epoch from clock_timestamp() - r.leased_at) * 1000)::bigint
+    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
+      and r.lease_expires_at > clock_timestamp()
+    returning r.id, r.organization_id, r.lane, r.wake_seq
+), waits as (
+    insert into agent.run_waits (run_id, organization_id, kind, ref, over_at)
+    select id, organization_id, 'provider_job', %(job_id)s, clock_timestamp() + make_interval(secs => %(within_s)s) from parked
+), job as (
+    update agent.provider_jobs j set parked_at = coalesce(j.parked_at, clock_timestamp())
+    from parked
+    where j.id = %(job_id)s and j.organization_id = parked.organization_id
+    returning j.terminal_at is not null as ended
+), nudge as (
+    insert into agent.outbox (id, organization_id, run_id, name, data)
+    select %(event_id)s, organization_id, id, %(event_name)s,
+        jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
+    from parked where wake_seq <> %(wake_seq)s or exists (select from job where ended)
+    returning id
+)
+select (select count(*) from parked) as moved, (select count(*) from nudge) as nudged
+
 -- name: release
 -- Gives the lease back in order: the run is due again at once or at a time.
 with released as (

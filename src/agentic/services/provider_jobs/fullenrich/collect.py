@@ -39,18 +39,25 @@ class Collected(BaseModel):
     malformed_rows: int
 
 
-def collect_tool(jobs: SubmittedJobs) -> Tool:
-    """The tool."""
+def collect_tool(jobs: SubmittedJobs, *, wait_s: float) -> Tool:
+    """The tool.
+
+    Args:
+        wait_s: seconds that a run is parked on a job at most.
+    """
 
     @vendor_tool(
         NAME,
         "Read what a fullenrich.submit job found. While state is running there is nothing to read yet.",
         refusals={NoSuchJob: ErrorCode.NOT_FOUND},
+        parallel_safe=False,  # so that a call is paused, where its run can park
     )
     async def handler(ctx: CallContext, args: JobRef) -> Collected:
         job = await jobs.read(ctx.organization_id, args.job_id)
         if job is None or job.provider != PROVIDER:
             raise NoSuchJob("there is no such job")
+        if not job.state.terminal and job.parked_at is None:
+            ctx.waits_for_job(job.id, within_s=wait_s)
         found = projected(await jobs.result_of(job), job.contact_refs or ()) if job.state.terminal else Projection()
         return Collected(
             job_id=job.id,

@@ -41,4 +41,4 @@ class FullEnrich:
 
     def tools(self, jobs: SubmittedJobs) -> Sequence[Tool]:
         """``fullenrich.submit`` and ``fullenrich.collect``."""
-        return [submit_tool(self._account, jobs), collect_tool(jobs)]
+        return [submit_tool(self._account, jobs), collect_tool(jobs, wait_s=self.window_s + 2 * self.ask_every_s)]
