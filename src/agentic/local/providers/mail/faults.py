@@ -1,4 +1,4 @@
-"""Failures a test or a demo orders in advance, one per send, in the order they were ordered."""
+"""Failures a test or a demo orders in advance, one per request, in the order they were ordered."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ DEFAULT_TYPES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """An error answer to one send.
+    """An error answer to one request.
 
     Attributes:
         status: of the answer.
@@ -37,6 +37,11 @@ class Fault:
     def error_type(self) -> str:
         """The type the answer carries."""
         return self.type or DEFAULT_TYPES.get(self.status, "api.internal_error")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lost:
+    """The request is served as usual and the line breaks in the middle of its answer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

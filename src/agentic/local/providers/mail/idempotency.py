@@ -14,11 +14,12 @@ MAX_KEY_LENGTH = 256
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """An HTTP answer, kept as the bytes that were sent."""
+    """An HTTP answer, kept as the bytes that were sent. ``cut``: the line breaks in the middle of it."""
 
     status: int
     body: bytes
     retry_after: int | None = None
+    cut: bool = False
 
 
 class Verdict(StrEnum):

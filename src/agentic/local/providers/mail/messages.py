@@ -66,7 +66,7 @@ class Outgoing(_Frozen):
 
 
 class Message(_Frozen):
-    """A message that left: what a mailbox's Sent folder holds."""
+    """A message of the mailbox: one that left, unless its folder says that it came in."""
 
     id: str
     thread_id: str
@@ -77,6 +77,8 @@ class Message(_Frozen):
     sender: Participant
     idempotency_key: str | None = None
     """Kept for whoever looks into the store; the HTTP answers do not show it."""
+    folder: str = "SENT"
+    unread: bool = False
 
     @property
     def to(self) -> tuple[str, ...]:
@@ -103,7 +105,7 @@ class Message(_Frozen):
             "thread_id": self.thread_id,
             "subject": content.subject,
             "body": content.body,
-            "from": [self.sender.model_dump(exclude_none=True)],
+            "from": _people((self.sender,)),
             "to": _people(content.to),
             "cc": _people(content.cc),
             "bcc": _people(content.bcc),
@@ -118,10 +120,10 @@ class Message(_Frozen):
                 for number, attachment in enumerate(content.attachments)
             ],
             "date": self.date,
-            "folders": ["SENT"],
+            "folders": [self.folder],
             "snippet": re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", content.body)).strip()[:SNIPPET_LENGTH],
             "starred": False,
-            "unread": False,
+            "unread": self.unread,
             "schedule_id": "",
             "reply_to_message_id": content.reply_to_message_id or "",
             "metadata": content.metadata,
@@ -142,6 +144,23 @@ class Message(_Frozen):
             content=content,
             sender=content.sender[0] if content.sender else Participant(email=address),
             idempotency_key=idempotency_key,
+        )
+
+    @classmethod
+    def received(
+        cls, content: Outgoing, *, sender: Participant, grant_id: str, date: int, id: str | None = None
+    ) -> "Message":
+        """A message that somebody else wrote, unread in the inbox."""
+        identity = uuid4().hex[:16]
+        return cls(
+            id=id or f"msg-{identity}",
+            thread_id=f"thr-{identity}",
+            grant_id=grant_id,
+            date=date,
+            content=content,
+            sender=sender,
+            folder="INBOX",
+            unread=True,
         )
 
 

@@ -1,4 +1,4 @@
-"""Lists of sent messages: the vendor's filters and pages, over what the store holds."""
+"""Lists of messages: the vendor's filters and pages, over what the mailbox holds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +20,9 @@ class BadQuery(ValueError):
 def page(messages: Sequence[Message], query: Mapping[str, str]) -> tuple[list[dict[str, Any]], str | None]:
     """One page, newest first, and the token of the next.
 
+    Args:
+        messages: oldest first.
+
     Raises:
         BadQuery: an unknown parameter, or a limit, time or token out of range.
     """
@@ -31,11 +34,16 @@ def page(messages: Sequence[Message], query: Mapping[str, str]) -> tuple[list[di
         raise BadQuery(f"limit must be 1 to {MAX_LIMIT}")
     start = _whole(query, "page_token", 0)
     found = [message for message in reversed(messages) if _matches(message, query)]
-    chosen = [message.as_data() for message in found[start : start + limit]]
-    if "select" in query:
-        fields = [name.strip() for name in query["select"].split(",")]
-        chosen = [{name: data[name] for name in fields if name in data} for data in chosen]
+    chosen = [selected(message, query) for message in found[start : start + limit]]
     return chosen, str(start + limit) if start + limit < len(found) else None
+
+
+def selected(message: Message, query: Mapping[str, str]) -> dict[str, Any]:
+    """The message with the fields that ``select`` names; all of them without it."""
+    data = message.as_data()
+    if "select" not in query:
+        return data
+    return {name: data[name] for name in map(str.strip, query["select"].split(",")) if name in data}
 
 
 def _matches(message: Message, query: Mapping[str, str]) -> bool:
@@ -54,8 +62,8 @@ def _matches(message: Message, query: Mapping[str, str]) -> bool:
             "any_email" not in query or _has(everyone, query["any_email"]),
             all(name not in query or _has(people[name], query[name]) for name in _PEOPLE),
             query.get("thread_id", message.thread_id) == message.thread_id,
-            query.get("in", "SENT").upper() == "SENT",
-            query.get("unread", "false") == "false",
+            query.get("in", message.folder).upper() == message.folder,
+            "unread" not in query or (query["unread"] == "true") == message.unread,
             query.get("starred", "false") == "false",
             "has_attachment" not in query or (query["has_attachment"] == "true") == bool(content.attachments),
             "received_before" not in query or message.date < _whole(query, "received_before", 0),

@@ -19,9 +19,9 @@ from pydantic import ValidationError
 
 from agentic.contract.clock import Clock, SystemClock
 from agentic.local.providers.mail import journal
-from agentic.local.providers.mail.faults import Fault, Hold
+from agentic.local.providers.mail.faults import Fault, Hold, Lost
 from agentic.local.providers.mail.idempotency import Answer, Keys, Verdict
-from agentic.local.providers.mail.messages import Message, Outgoing
+from agentic.local.providers.mail.messages import Message, Outgoing, Participant
 
 Accepted = Callable[[Message], Awaitable[None] | None]
 GrantStatus = Literal["valid", "invalid"]
@@ -59,6 +59,8 @@ class MailStore:
     ) -> None:
         self.messages: list[Message] = []
         """What was really sent, oldest first."""
+        self.inbox: list[Message] = []
+        """What others wrote, oldest first; in no file."""
         self.attempts: list[Attempt] = []
         """Every request, oldest first."""
         self.grant_status: GrantStatus = "valid"
@@ -66,7 +68,8 @@ class MailStore:
         self._path = path
         self._clock = clock or SystemClock()
         self._keys = Keys()
-        self._ordered: deque[Fault | Hold] = deque()
+        self._ordered: deque[Fault | Hold | Lost] = deque()
+        self._ordered_reads: deque[Fault | Lost] = deque()
         self._holds: list[Hold] = []
         if path is not None:
             for line in journal.read(path):
@@ -90,6 +93,47 @@ class MailStore:
             status=status, type=type, retry_after=retry_after, after_accept=after_accept, remembered=remembered
         )
         self._ordered.extend([fault] * times)
+
+    def lose_next(self) -> None:
+        """The next send stores its message, and the line breaks in the middle of its answer."""
+        self._ordered.append(Lost())
+
+    def fail_next_read(self, *, status: int, type: str = "", retry_after: int | None = None, times: int = 1) -> None:
+        """Answer the next ``times`` lists and reads of messages with this error."""
+        self._ordered_reads.extend([Fault(status=status, type=type, retry_after=retry_after)] * times)
+
+    def lose_next_read(self) -> None:
+        """The line breaks in the middle of the answer to the next list or read of messages."""
+        self._ordered_reads.append(Lost())
+
+    def receive(
+        self, content: Outgoing, *, sender: Participant, grant_id: str, date: int | None = None, id: str | None = None
+    ) -> Message:
+        """Put a message of somebody else into the inbox.
+
+        Args:
+            date: Unix seconds; ``None`` for now.
+            id: its id; ``None`` makes one up.
+        """
+        moment = int(self._clock.now().timestamp()) if date is None else date
+        message = Message.received(content, sender=sender, grant_id=grant_id, date=moment, id=id)
+        self.inbox.append(message)
+        return message
+
+    @property
+    def mailbox(self) -> list[Message]:
+        """Everything that a list finds, oldest first."""
+        return sorted((*self.messages, *self.inbox), key=lambda message: message.date)
+
+    def read(self, served: Answer) -> Answer:
+        """The answer to a list or a read of messages: ``served``, or what was ordered in its place."""
+        match self._ordered_reads.popleft() if self._ordered_reads else None:
+            case Fault() as fault:
+                return _faulty(fault)
+            case Lost():
+                return dataclasses.replace(served, cut=True)
+            case None:
+                return served
 
     def hang_after_accept(self) -> Hold:
         """The next send stores its message and then stays silent until the returned hold is released or the server stops."""
@@ -170,7 +214,7 @@ class MailStore:
                 await waiting
         if isinstance(ordered, Hold) and ordered.after_accept:
             await ordered.stand()
-        return answer
+        return dataclasses.replace(answer, cut=True) if isinstance(ordered, Lost) else answer
 
     def _keep(
         self, grant_id: str, key: str | None, message: Message | None, answer: Answer, *, remembered: bool

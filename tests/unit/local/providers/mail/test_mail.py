@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentic.local.providers.mail import MailServer, MailStore, Message, StoreUnreadable, journal
+from agentic.local.providers.mail import MailServer, MailStore, Message, Outgoing, Participant, StoreUnreadable, journal
 from agentic.services.tools.handlers.errors import OutcomeUnknown
 from agentic.services.tools.handlers.http import GovernedClient
 from agentic.services.tools.handlers.reply import Reply
@@ -296,6 +296,44 @@ async def test_one_message_is_read_by_its_id_through_any_name_of_the_grant(mail:
         assert (status, found["data"]) == (200, sent)
     status, _ = await mail.get(f"/{GRANT}/messages/msg-none")
     assert status == 404
+
+
+async def test_what_others_wrote_stands_in_the_inbox_beside_what_was_sent(mail: Provider) -> None:
+    await mail.send()
+    mail.clock.time += timedelta(seconds=1)
+    content = Outgoing.model_validate({"to": [{"email": "me@nordlys.example"}], "subject": "Re: Hello", "body": "Hi"})
+    came = mail.store.receive(content, sender=Participant(email="per@fjord.example"), grant_id=GRANT)
+    _, everything = await mail.get("/me/messages?select=subject,folders,unread")
+    _, unread = await mail.get(f"/{GRANT}/messages?unread=true&in=INBOX&from=per@fjord.example")
+    assert everything["data"] == [
+        {"subject": "Re: Hello", "folders": ["INBOX"], "unread": True},
+        {"subject": "Hello", "folders": ["SENT"], "unread": False},
+    ]
+    assert [message["id"] for message in unread["data"]] == [came.id]
+    status, found = await mail.get(f"/me/messages/{came.id}?select=id,body")
+    assert (status, found["data"]) == (200, {"id": came.id, "body": "Hi"})
+    assert len(mail.store.messages) == 1
+
+
+async def test_a_read_fails_as_it_was_ordered_to_and_then_answers_again(mail: Provider) -> None:
+    mail.store.fail_next_read(status=429, retry_after=7)
+    mail.store.lose_next_read()
+    throttled = await mail.client.get(f"/v3/grants/{GRANT}/messages")
+    assert (throttled.status, throttled.headers["retry-after"]) == (429, "7")
+    with pytest.raises(OutcomeUnknown):
+        await mail.get(f"/{GRANT}/messages")
+    assert (await mail.get(f"/{GRANT}/messages"))[0] == 200
+    mail.store.grant_status = "invalid"
+    assert (await mail.get(f"/{GRANT}/messages"))[0] == 401
+
+
+async def test_a_send_whose_answer_is_lost_has_left_and_is_replayed_whole(mail: Provider) -> None:
+    mail.store.lose_next()
+    with pytest.raises(OutcomeUnknown):
+        await mail.send(key="k1")
+    again = await mail.send(key="k1")
+    assert (again.status, again.headers["idempotent-response"]) == (200, "true")
+    assert [kept.id for kept in mail.store.messages] == [json.loads(again.body)["data"]["id"]]
 
 
 async def test_a_restarted_provider_remembers_what_it_sent_and_under_which_key(tmp_path: Path) -> None:

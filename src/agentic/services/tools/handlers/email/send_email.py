@@ -1,0 +1,136 @@
+"""``email.send``: one plain-text email from a mailbox of the organization, at most once (J7).
+
+The key of the call goes to Nylas with the same bytes on every attempt, for as long as Nylas remembers it. Plain text alone, so that
+what a person approved is what the recipient reads: no hidden text, no picture that reports back.
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from agentic.contract.canonical import canonical
+from agentic.contract.errors import ProgramFault
+from agentic.services.tools.context import CallContext
+from agentic.services.tools.declarations import Tool, vendor_tool
+from agentic.services.tools.handlers.email.arguments import Address, EmailId, Line, Mailbox
+from agentic.services.tools.handlers.email.nylas import NYLAS, messages_path
+from agentic.services.tools.handlers.email.sending import SentEmail, sent
+from agentic.services.tools.handlers.http import GovernedClient
+
+VENDOR_KEY_TTL_S = 3300
+"""Nylas remembers a key for an hour; five minutes of it are left to clocks that run differently."""
+TIMEOUT_S = 90.0
+ATTEMPT_S = 40.0
+"""Of one request, so that one that goes silent leaves time for a repeat under its key."""
+MAX_RECIPIENTS = 10
+_SHOWN_ADDRESSES_BYTES = 200
+_SHOWN_SUBJECT_BYTES = 160
+
+
+class Email(BaseModel):
+    """Arguments of ``email.send``."""
+
+    to: list[Address] = Field(min_length=1, max_length=MAX_RECIPIENTS, description="Bare addresses, without names.")
+    cc: list[Address] = Field(default=[], max_length=MAX_RECIPIENTS)
+    bcc: list[Address] = Field(default=[], max_length=MAX_RECIPIENTS)
+    subject: Line
+    body: Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+$")] = (
+        Field(description="Plain text.")
+    )
+    reply_to_message_id: EmailId | None = Field(
+        default=None, description="The id of the email it answers, from email.search or email.read."
+    )
+    connection_id: Mailbox = None
+
+    @property
+    def recipients(self) -> list[str]:
+        """Everybody who gets it, once each, in order."""
+        return list({address.lower(): address for address in (*self.to, *self.cc, *self.bcc)}.values())
+
+
+def send_email(origin: str, *, timeout_s: float = TIMEOUT_S, attempt_s: float = ATTEMPT_S) -> Tool:
+    """The tool.
+
+    Args:
+        origin: where Nylas is reached.
+        timeout_s: seconds of one call, repeats among them.
+        attempt_s: seconds of one request.
+    """
+
+    @vendor_tool(
+        "email.send",
+        "Send one plain-text email from a mailbox of the organization. It cannot be taken back.",
+        side_effects="send",
+        idempotency="conditional",
+        vendor_key_ttl_s=VENDOR_KEY_TTL_S,
+        risk="medium",
+        repeatable=False,
+        connection=NYLAS,
+        watermark="at_transport",
+        approval_preview=True,
+        preview=preview,
+        timeout_s=timeout_s,
+    )
+    async def handler(ctx: CallContext, args: Email) -> SentEmail:
+        if ctx.idempotency_key is None:
+            raise ProgramFault("email.send runs under a claim, whose key Nylas deduplicates by; this call has none")
+        async with GovernedClient(
+            origin=origin,
+            headers={"content-type": "application/json", "accept": "application/json"},
+            auth=ctx.connection.authorize,
+            before_first_byte=ctx.before_first_byte,
+            deadline=min(ctx.deadline, ctx.clock.monotonic() + attempt_s),
+            clock=ctx.clock,
+        ) as client:
+            reply = await client.post_bytes(
+                f"{messages_path(ctx)}/send", request_body(args), headers={"idempotency-key": ctx.idempotency_key}
+            )
+        if reply.status == 401:
+            raise await ctx.connection.rejected()
+        answer = sent(
+            reply,
+            recipients=len(args.recipients),
+            answers_another=args.reply_to_message_id is not None,
+            now=ctx.clock.now(),
+        )
+        ctx.report_usage(1, "email", provider=NYLAS)
+        return answer
+
+    return handler
+
+
+def request_body(args: Email) -> bytes:
+    """The request, of the arguments alone: a key that comes with other bytes is refused (J7)."""
+    people = (("to", args.to), ("cc", args.cc), ("bcc", args.bcc))
+    return canonical(
+        {
+            **{name: [{"email": address} for address in listed] for name, listed in people if listed},
+            "subject": args.subject,
+            "body": args.body,
+            "is_plaintext": True,
+            **({"reply_to_message_id": args.reply_to_message_id} if args.reply_to_message_id is not None else {}),
+        }
+    )
+
+
+async def preview(ctx: CallContext, args: Email) -> str:
+    """The line a person reads first: to how many, who they are as far as the line goes, and the subject."""
+    people = args.recipients
+    count = "1 recipient" if len(people) == 1 else f"{len(people)} recipients"
+    shown: list[str] = []
+    size = 0
+    for address in people:
+        size += len(address) + 2
+        if shown and size > _SHOWN_ADDRESSES_BYTES:
+            break
+        shown.append(address)
+    more = f" and {len(people) - len(shown)} more" if len(shown) < len(people) else ""
+    answering = ", as an answer" if args.reply_to_message_id is not None else ""
+    return f"one message to {count}{answering}: {', '.join(shown)}{more}; subject: {_clipped(args.subject)}"
+
+
+def _clipped(text: str) -> str:
+    whole = text.encode()
+    if len(whole) <= _SHOWN_SUBJECT_BYTES:
+        return text
+    return whole[:_SHOWN_SUBJECT_BYTES].decode(errors="ignore") + "…"
