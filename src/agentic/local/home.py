@@ -72,13 +72,17 @@ class Home:
             FolderUnusable: the folder cannot be one of ours.
         """
         self.check()
-        given = os.environ.get(DATABASE_URL)
-        if given:
-            yield given
+        server = self.embedded()
+        if server is None:
+            yield os.environ[DATABASE_URL]
             return
-        with EmbeddedPostgres(self.folder / "postgres") as url:
+        with server as url:
             bootstrap_supabase(url)
             yield url
+
+    def embedded(self) -> EmbeddedPostgres | None:
+        """The embedded server of this folder, another object each time; ``None`` where ``DATABASE_URL`` names a database."""
+        return None if os.environ.get(DATABASE_URL) else EmbeddedPostgres(self.folder / "postgres")
 
     def identity(self) -> Identity:
         """The organization and person of this folder, made up once and kept."""

@@ -18,6 +18,7 @@ from agentic.contract.principal import Role
 from agentic.functions.bus import InngestBus
 from agentic.functions.serve import function_client
 from agentic.local.dev.address import DevAddress, announced, running
+from agentic.local.dev.database import kept
 from agentic.local.dev.supervisor import Supervisor, WorkerPlan
 from agentic.local.engine import FunctionEngine
 from agentic.local.engine.server import bind, serving
@@ -78,6 +79,7 @@ async def serve_development(
         applied = await migrate(database_url)
         if applied:
             say(f"{len(applied)} migrations applied")
+        await open_.enter_async_context(kept(home.embedded(), say=say))
         environment: dict[str, str] = {}
         named, server_url = named_server(), None
         if named is None:

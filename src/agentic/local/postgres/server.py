@@ -110,6 +110,21 @@ class EmbeddedPostgres:
                         self._root.parent.rmdir()
                 raise
 
+    def serves(self) -> bool:
+        """Whether a server runs in the folder now; it may be just starting or stopping.
+
+        Raises:
+            DataFolderError: The folder is gone, or cannot be used.
+        """
+        home = find_home(self._root)
+        if home is None:
+            raise DataFolderError(f"the data folder {self._root} was removed, and its data with it.")
+        with told_as_folder_errors(self._root):
+            lock = try_lock(home.server)
+        if lock is not None:
+            os.close(lock)
+        return lock is None
+
     def stop(self) -> bool:
         """Leaves the server, and waits until it has shut down when nobody else uses it.
 
