@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agentic.api.ports import ApiPorts
 from agentic.contract.clock import Clock, SystemClock
@@ -30,7 +30,7 @@ from agentic.services.outbox.service import EventBus, Outbox
 from agentic.services.policy import Fact, FactRegistry, PolicyEngine, PolicyService
 from agentic.services.policy.url_seen import url_seen
 from agentic.services.provider_jobs.intake import WebhookIntake
-from agentic.services.provider_jobs.ports import JobProvider
+from agentic.services.provider_jobs.ports import JobProvider, SubmittedJobs
 from agentic.services.provider_jobs.reconciling import JobReconciling
 from agentic.services.provider_jobs.settling import JobSettling
 from agentic.services.retention.models import RetentionPeriods
@@ -96,6 +96,15 @@ class App:
     connections: ConnectionPort | None = None
     functions: Callable[[Any, "Workflows"], Sequence[Any]] | None = None
 
+    def declared_tools(self, jobs: SubmittedJobs | None = None) -> list[Tool]:
+        """Every tool: the app's own and those of its providers.
+
+        Args:
+            jobs: what the providers' tools work on; ``None`` for tools that are looked at and not run.
+        """
+        store = jobs if jobs is not None else cast("SubmittedJobs", _NotOpened())
+        return [*self.tools, *(tool for provider in self.providers for tool in provider.tools(store))]
+
     def agent(self, name: str) -> AgentDefinition:
         """The definition of this name.
 
@@ -107,6 +116,13 @@ class App:
                 return definition
         known = ", ".join(definition.name for definition in self.agents) or "none"
         raise ProgramFault(f"the app declares no agent {name!r}; it declares {known}")
+
+
+class _NotOpened:
+    """Stands where the jobs of an opened app would."""
+
+    def __getattr__(self, name: str) -> object:
+        raise ProgramFault("the app is not joined to a database, so its tools cannot run; open it with open_platform")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,8 +209,7 @@ async def open_platform(
         facts = FactRegistry([*app.facts, url_seen(words)])
         catalogue = PostgresCatalogueStore(database)
         jobs = PostgresJobStore(database)
-        of_providers = [tool for provider in app.providers for tool in provider.tools(jobs)]
-        registry = build_registry([*app.tools, *of_providers], facts=facts.names, states=catalogue)
+        registry = build_registry(app.declared_tools(jobs), facts=facts.names, states=catalogue)
         _check_agents(app, registry)
         policy_store = PostgresPolicyStore(database)
         engine = PolicyEngine(store=policy_store, facts=facts)

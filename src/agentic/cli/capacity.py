@@ -50,7 +50,7 @@ def check(
 
 
 def _agents(app: "App") -> "dict[str, list[ToolSpec]]":
-    specs = {tool.spec.name: tool.spec for tool in app.tools}
+    specs = {tool.spec.name: tool.spec for tool in app.declared_tools()}
     return {agent.name: [specs[name] for name in agent.tools if name in specs] for agent in app.agents}
 
 

@@ -63,7 +63,7 @@ def at_desk(
 async def _of_app(records: Records, path: str, stack: AsyncExitStack) -> PolicyService:
     app = await stack.enter_async_context(app_at(path))
     facts = FactRegistry([*app.facts, url_seen(_no_words)])
-    tools = {tool.spec.name: tool for tool in build_registry(app.tools, facts=facts.names)}
+    tools = {tool.spec.name: tool for tool in build_registry(app.declared_tools(), facts=facts.names)}
     specs = [tool.spec for tool in tools.values()]
     return PolicyService(store=records.rules, tools=specs, facts=facts, clock=SystemClock(), runnable=tools)
 

@@ -31,7 +31,7 @@ def check_app(path: str) -> dict[str, Any]:
         async with app_at(path) as app:
             return {
                 "app": path,
-                "tools": [tool.spec.name for tool in app.tools],
+                "tools": [tool.spec.name for tool in app.declared_tools()],
                 "agents": [definition.name for definition in app.agents],
                 "faults": [*_tool_faults(app), *_agent_faults(app)],
                 "notes": list(_notes(app)),
@@ -44,12 +44,12 @@ def _tool_faults(app: App) -> list[str]:
     try:
         names = FactRegistry([*app.facts, url_seen(_no_words)]).names
     except ProgramFault as fault:
-        return [str(fault), *registration_faults(list(app.tools), facts=[fact.name for fact in app.facts])]
-    return registration_faults(list(app.tools), facts=names)
+        return [str(fault), *registration_faults(app.declared_tools(), facts=[fact.name for fact in app.facts])]
+    return registration_faults(app.declared_tools(), facts=names)
 
 
 def _agent_faults(app: App) -> Iterator[str]:
-    specs = {tool.spec.name: tool.spec for tool in app.tools}
+    specs = {tool.spec.name: tool.spec for tool in app.declared_tools()}
     for definition in app.agents:
         yield from publication_faults(definition, specs.get)
         for name in dict.fromkeys(definition.tools):
@@ -58,7 +58,7 @@ def _agent_faults(app: App) -> Iterator[str]:
 
 
 def _notes(app: App) -> Iterator[str]:
-    for tool in app.tools:
+    for tool in app.declared_tools():
         spec = tool.spec
         for which, schema in (("input", spec.input_schema), ("output", spec.output_schema)):
             for found in unenforced_formats(schema):

@@ -135,7 +135,7 @@ class PostgresJobStore:
 
     async def addressed(self, provider: str, job_id: UUID) -> ProviderJob | None:
         row = await self._db.one(self._sql["addressed"], {"id": job_id, "provider": provider})
-        return None if row is None else await self.read(row["organization_id"], job_id)
+        return None if row is None else _job(row)
 
     async def deliver(self, job: ProviderJob, report: JobReport, *, body_hash: str) -> Delivered:
         event = uuid4()

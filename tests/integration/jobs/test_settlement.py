@@ -92,6 +92,7 @@ async def test_a_cost_that_no_price_covers_stays_unsettled_until_one_does_and_is
             with pytest.raises(CannotBeCounted):
                 await settle(s, job.id)
         await s.h.platform.settling.give_up(s.h.organization_id, job.id)
+        await s.h.platform.settling.give_up(s.h.organization_id, job.id)
         assert [str(job.id) in message for message in told] == [True]
         assert (await s.lines(), await s.holds()) == ([], [("job", "held")])
         found = await s.h.platform.jobs.find(s.h.organization_id, which="unsettled", limit=10)
@@ -102,7 +103,7 @@ async def test_a_cost_that_no_price_covers_stays_unsettled_until_one_does_and_is
         s.h.bus.events.clear()
         await execute(
             s.h,
-            "update agent.provider_jobs set nudged_at = clock_timestamp() - interval '10 minutes' where id = %(id)s",
+            "update agent.provider_jobs set nudged_at = clock_timestamp() - interval '2 hours' where id = %(id)s",
             id=job.id,
         )
         assert await s.h.platform.reconciling.sweep() == 1
@@ -112,6 +113,16 @@ async def test_a_cost_that_no_price_covers_stays_unsettled_until_one_does_and_is
         await s.h.platform.settling.give_up(s.h.organization_id, job.id)
         assert len(told) == 1
         assert await s.h.platform.jobs.find(s.h.organization_id, which="unsettled", limit=10) == []
+
+
+async def test_a_job_whose_submit_was_not_metered_settles_for_nothing_and_says_that_nobody_reported(
+    database: str,
+) -> None:
+    async with jobs_stage(database) as s:
+        job = await s.job(held=None)
+        await s.post(job.id, body("v-1", job.id, credits_=None))
+        assert await settle(s, job.id)
+        assert [(line["cost"], line["error"]) for line in await s.lines()] == [(Decimal(0), "no_report")]
 
 
 @pytest.mark.guarantee("T1")

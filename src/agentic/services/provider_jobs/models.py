@@ -163,7 +163,7 @@ class Settlement(StrEnum):
     NOTHING_TO_DO = "nothing_to_do"
     """The job is settled already, has not ended, or is not there."""
     UNCOUNTABLE = "uncountable"
-    """No price covers what the provider reported, or it reported nothing and nothing was held."""
+    """No price covers what the provider reported."""
 
 
 Which = Literal["all", "open", "unknown", "unsettled"]

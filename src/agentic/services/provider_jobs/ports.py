@@ -127,7 +127,7 @@ class SettlingStore(Protocol):
         ...
 
     async def settle_failed(self, organization_id: UUID, job_id: UUID) -> bool:
-        """Note that it was given up; ``False`` when the job is settled after all."""
+        """Note that it was given up; ``False`` when the job is settled after all, or was given up before."""
         ...
 
 

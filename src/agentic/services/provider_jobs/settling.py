@@ -40,7 +40,7 @@ class JobSettling:
         return settled is Settlement.SETTLED
 
     async def give_up(self, organization_id: UUID, job_id: UUID) -> None:
-        """Report once that every attempt failed. The job stays unsettled, where the sweep and a person find it."""
+        """Report, once a job, that every attempt failed. It stays unsettled, where the sweep and a person find it."""
         if not await self._store.settle_failed(organization_id, job_id):
             return
         message = f"the cost of provider job {job_id} could not be settled; its money stays held"

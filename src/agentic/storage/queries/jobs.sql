@@ -47,7 +47,10 @@ where id = %(id)s and organization_id = %(organization_id)s
 
 -- name: addressed
 -- Whose job the address of a verified delivery names: the only look across organizations, by the job's own id.
-select organization_id from agent.provider_jobs where id = %(id)s and provider = %(provider)s
+select id, organization_id, root_run_id, run_id, provider, provider_job_id, state, result, result_digest, cost, usage_id, submitted_at,
+    terminal_at, contact_refs, note, late_report, unknown_at, asks, settle_failed_at, parked_at, clock_timestamp() as now
+from agent.provider_jobs
+where id = %(id)s and provider = %(provider)s
 
 -- name: claim_of
 -- The claim of the call that submits, found by its epoch: the key says run, step and arguments.
@@ -157,7 +160,7 @@ select provider, reason, day, drops, last_at from agent.webhook_drops order by d
 
 -- name: settle
 -- The one usage line of an ended job, the stamp that makes it one, and the end of what was held, in one statement. What the provider
--- reported is counted by the prices of now; where it reported nothing, what was held counts. No row: it has not ended, or is settled.
+-- reported is counted by the prices of now; where it reported nothing, what was held counts, nothing for a job that was not metered. No row: it has not ended, or is settled.
 with job as materialized (
     select j.* from agent.provider_jobs j
     where j.id = %(id)s and j.organization_id = %(organization_id)s and j.terminal_at is not null and j.usage_id is null
@@ -165,7 +168,7 @@ with job as materialized (
 ), hold as materialized (
     select u.id, u.amount, u.tool from job join agent.usage_reservations u on u.owner = 'job' and u.owner_ref = job.id::text and u.state = 'held'
 ), said as materialized (
-    select job.*, coalesce(hold.tool, job.provider || '.submit') as item, hold.amount as bound,
+    select job.*, coalesce(hold.tool, job.provider || '.submit') as item, coalesce(hold.amount, 0) as bound,
         coalesce((job.cost ->> 'quantity')::numeric, 1) as quantity, coalesce(job.cost ->> 'unit', 'job') as unit, job.cost is null as silent
     from job left join hold on true
 ), line as materialized (
@@ -191,18 +194,20 @@ with job as materialized (
 select amount is not null as settled, provider, item, unit from line
 
 -- name: settle_failed
--- Nobody could count what the job cost; the money stays held.
+-- Nobody could count what the job cost; the money stays held. No row: it is settled, or was given up before.
 update agent.provider_jobs set settle_failed_at = clock_timestamp()
-where id = %(id)s and organization_id = %(organization_id)s and terminal_at is not null and usage_id is null
+where id = %(id)s and organization_id = %(organization_id)s and terminal_at is not null and usage_id is null and settle_failed_at is null
 
 -- name: nudge_unsettled
--- Ended jobs whose cost is not settled are asked for again, each by an event of its own, at most once in a while.
+-- Ended jobs whose cost is not settled are asked for again, each by an event of its own, at most once in a while; a twelfth as often once
+-- they were given up.
 with late as (
     update agent.provider_jobs j set nudged_at = clock_timestamp()
     where j.id in (
         select x.id from agent.provider_jobs x
         where x.usage_id is null and x.terminal_at is not null
-          and coalesce(x.nudged_at, x.terminal_at) <= clock_timestamp() - make_interval(secs => %(quiet_s)s)
+          and coalesce(x.nudged_at, x.terminal_at) <= clock_timestamp() - make_interval(
+              secs => %(quiet_s)s * case when x.settle_failed_at is null then 1 else 12 end)
         order by x.terminal_at
         limit %(limit)s
         for update skip locked
