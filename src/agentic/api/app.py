@@ -3,6 +3,7 @@
 from fastapi import FastAPI
 
 from agentic.api.access import members_only
+from agentic.api.addresses import PlainAddresses
 from agentic.api.approvals import approval_routes
 from agentic.api.artifacts import artifact_routes
 from agentic.api.auth import Authenticator
@@ -43,5 +44,6 @@ def create_api(
     app.include_router(artifact_routes(ports, access))
     app.include_router(webhook_routes(ports.webhooks, failures))
     app.add_middleware(BodyLimit)
+    app.add_middleware(PlainAddresses)
     app.add_middleware(FaultBarrier)  # added last, so outermost
     return app

@@ -1,7 +1,8 @@
 """``agentic db``: the schema of the database, and what has been kept in it long enough."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -94,7 +95,7 @@ def retain(
     try:
         periods = RetentionPeriods(**{name: days for name, days in asked.items() if days is not None})
     except ValidationError as error:
-        raise typer.BadParameter("; ".join(fault["msg"] for fault in error.errors())) from error
+        raise typer.BadParameter("; ".join(map(_said, error.errors()))) from error
 
     async def act(records: "Records") -> "Removed":
         return await _retain(records, periods, dry_run=dry_run)
@@ -108,6 +109,11 @@ def retain(
         say(f"{'would remove' if dry_run else 'removed'} {count} {name.replace('_', ' ')}")
     if left:
         say("something is left; run it again")
+
+
+def _said(fault: Mapping[str, Any]) -> str:
+    options = [f"--{str(name).replace('_', '-')}" for name in fault["loc"]]
+    return ": ".join([*options, fault["msg"]])
 
 
 async def _retain(records: "Records", periods: "RetentionPeriods", *, dry_run: bool) -> "Removed":

@@ -102,3 +102,12 @@ async def test_a_listing_that_cannot_be_is_refused(stage: "Stage", wrong: dict[s
     async with stage.as_(await stage.person(Role.MEMBER)) as http:
         answer = await http.get("/v1/runs", params=wrong)
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "address", ["/v1/runs?agent=a%00b", "/v1/runs?session=%00", "/v1/runs?cursor=%00", "/v1/approvals/%00"]
+)
+async def test_an_address_with_a_character_that_postgres_does_not_take_is_refused(stage: "Stage", address: str) -> None:
+    async with stage.as_(await stage.person(Role.MEMBER)) as http:
+        answer = await http.get(address)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_request")

@@ -46,3 +46,5 @@ def test_usage_is_told_by_day_once_it_is_summed(seed: "Seed", shell: "Shell", da
 def test_periods_that_cannot_be_are_refused(seed: "Seed", shell: "Shell") -> None:
     refused = shell("db", "retain", "--runs-days", "30")
     assert (refused.code, "keep runs at least as long" in refused.err) == (2, True)
+    longer_than_any_calendar = shell("db", "retain", "--dry-run", "--runs-days", "999999999999")
+    assert (longer_than_any_calendar.code, "--runs-days: " in longer_than_any_calendar.err) == (2, True)

@@ -9,18 +9,20 @@ from pydantic import Field, model_validator
 from agentic.contract.values import Value
 
 THIRTEEN_MONTHS = 395
+LONGEST_DAYS = 100 * 366
+"""A hundred years: further back the calendar of a database soon ends."""
 
 
 class RetentionPeriods(Value):
     """Days, all of them, counted by the database's clock. Nothing of a run that has not ended is ever removed."""
 
-    runs_days: int = Field(default=THIRTEEN_MONTHS, ge=1)
+    runs_days: int = Field(default=THIRTEEN_MONTHS, ge=1, le=LONGEST_DAYS)
     """From the end of the last run of a tree. Its messages, decisions, effects, approvals, journal rows, artifacts and usage lines go
     with it."""
-    spans_days: int = Field(default=90, ge=1)
+    spans_days: int = Field(default=90, ge=1, le=LONGEST_DAYS)
     """From the end of the month they began in."""
-    events_days: int = Field(default=90, ge=1)
-    outbox_days: int = Field(default=7, ge=1)
+    events_days: int = Field(default=90, ge=1, le=LONGEST_DAYS)
+    outbox_days: int = Field(default=7, ge=1, le=LONGEST_DAYS)
     """Events that were sent."""
 
     @model_validator(mode="after")
