@@ -111,3 +111,20 @@ async def test_a_comment_that_is_too_long_is_refused(stage: "Stage") -> None:
         assert "x" * 10 not in answer.text
         assert (await http.post(f"/v1/approvals/{approval}/approve", content=b"x" * 70_000)).status_code == 413
         assert (await http.get(f"/v1/approvals/{uuid4()}")).status_code == 404
+
+
+@pytest.mark.guarantee("A3")
+async def test_the_question_of_a_run_that_is_asked_to_stop_can_no_longer_be_decided_though_no_worker_ran(
+    stage: "Stage",
+) -> None:
+    user = await stage.person(Role.APPROVER)
+    run, approval = await stage.waiting(user)
+    async with stage.as_(user) as http:
+        assert (await http.post(f"/v1/runs/{run}/cancel")).json()["cancelling"] is True
+        assert (await http.get("/v1/approvals?status=pending")).json() == {"approvals": []}
+        answer = await http.post(f"/v1/approvals/{approval}/approve")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "conflict")
+        assert "is cancelled" in answer.json()["error"]["message"]
+        assert await stage.lead(run) == "cancelled"
+        assert (await http.get(f"/v1/approvals/{approval}")).json()["status"] == "cancelled"
+    assert stage.posted == []

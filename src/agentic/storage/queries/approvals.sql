@@ -1,11 +1,11 @@
 -- Decisions of people. Each is one compare-and-set on database time, with the decider's authority checked in the same statement.
 
 -- name: decide
--- Decides a pending, unexpired approval; wakes its run. No row: see read.
+-- Decides a pending, unexpired approval of a run that nobody asked to stop; wakes the run. No row: see read.
 -- The run is locked first, as whoever parks or ends it does: two that lock both in another order would wait for each other.
 with run as materialized (
     select r.id from agent.runs r join agent.approvals a on a.run_id = r.id
-    where a.id = %(approval_id)s and a.organization_id = %(organization_id)s
+    where a.id = %(approval_id)s and a.organization_id = %(organization_id)s and r.cancel_requested_at is null
     for no key update of r
 ), decided as (
     update agent.approvals a set
@@ -30,9 +30,12 @@ with run as materialized (
 select run_id from decided
 
 -- name: read
--- One approval, its status by database time.
+-- One approval, its status by database time; what a run that is asked to stop has open reads as cancelled, as it will be.
 select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by, a.four_eyes,
-    case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end as status,
+    case when a.status <> 'pending' then a.status
+         when a.expires_at <= clock_timestamp() then 'expired'
+         when exists (select from agent.runs r where r.id = a.run_id and r.cancel_requested_at is not null) then 'cancelled'
+         else a.status end as status,
     a.expires_at, a.decided_at, a.decided_by, a.comment, a.created_at
 from agent.approvals a
 where a.id = %(approval_id)s and a.organization_id = %(organization_id)s
@@ -40,13 +43,19 @@ where a.id = %(approval_id)s and a.organization_id = %(organization_id)s
 -- name: list
 -- Approvals of an organization, newest first; of one status or run when asked.
 select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by, a.four_eyes,
-    case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end as status,
+    case when a.status <> 'pending' then a.status
+         when a.expires_at <= clock_timestamp() then 'expired'
+         when exists (select from agent.runs r where r.id = a.run_id and r.cancel_requested_at is not null) then 'cancelled'
+         else a.status end as status,
     a.expires_at, a.decided_at, a.decided_by, a.comment, a.created_at
 from agent.approvals a
 where a.organization_id = %(organization_id)s
   and (%(run_id)s::uuid is null or a.run_id = %(run_id)s)
   and (%(status)s::text is null
-       or case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end = %(status)s)
+       or case when a.status <> 'pending' then a.status
+               when a.expires_at <= clock_timestamp() then 'expired'
+               when exists (select from agent.runs r where r.id = a.run_id and r.cancel_requested_at is not null) then 'cancelled'
+               else a.status end = %(status)s)
 order by a.created_at desc, a.id
 limit %(limit)s
 
