@@ -123,7 +123,7 @@ def _no_grant() -> Answer:
 
 def _arrived(store: MailStore, request: Request, body: bytes = b"") -> int:
     key = request.headers.get("idempotency-key")
-    return store.arrived(method=request.method, path=request.url.path, key=key, body=body)
+    return store.arrived(method=request.method, path=request.scope["path"], key=key, body=body)
 
 
 def _respond(store: MailStore, number: int, answer: Answer, *, replayed: bool = False) -> Response:

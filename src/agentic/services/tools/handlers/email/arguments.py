@@ -17,7 +17,7 @@ Address = Annotated[str, Field(max_length=254, pattern=rf"^{_ATOM}(\.{_ATOM})*@{
 """One bare address such as ``per@fjord.example``: ASCII, without display name, quotes or comment."""
 Line = Annotated[str, Field(min_length=1, max_length=200, pattern=rf"^[^{_UNSEEN}]+$")]
 """Text on one line."""
-EmailId = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[!-~]*[!--/-~][!-~]*$")]
+EmailId = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[!-~]*[!-\x2d\x2f-~][!-~]*$")]
 """An id as the provider wrote it: printable ASCII, and more than dots alone."""
 Mailbox = Annotated[
     UUID | None, Field(description="Which of the organization's mailboxes; leave it out when there is only one.")

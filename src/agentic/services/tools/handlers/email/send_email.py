@@ -44,8 +44,11 @@ class Email(BaseModel):
 
     @property
     def recipients(self) -> list[str]:
-        """Everybody who gets it, once each, in order."""
-        return list({address.lower(): address for address in (*self.to, *self.cc, *self.bcc)}.values())
+        """Everybody who gets it, once each, as first written."""
+        first: dict[str, str] = {}
+        for address in (*self.to, *self.cc, *self.bcc):
+            first.setdefault(address.lower(), address)
+        return list(first.values())
 
 
 def send_email(origin: str, *, timeout_s: float = TIMEOUT_S, attempt_s: float = ATTEMPT_S) -> Tool:

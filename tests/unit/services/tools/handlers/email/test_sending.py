@@ -1,0 +1,93 @@
+"""What each answer to a send means, and the request it is an answer to."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic.services.tools.handlers.email.send_email import Email, preview, request_body
+from agentic.services.tools.handlers.email.sending import SentEmail, sent
+from agentic.services.tools.handlers.errors import DefiniteRefusal, OutcomeUnknown
+from agentic.services.tools.handlers.reply import Reply
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+REFUSED = {400, 403, 404, 423, 429}
+CONTEXT: Any = None
+"""A preview looks at its arguments alone."""
+
+
+def answer(status: int, body: bytes = b"", *, recipients: int = 1, answers_another: bool = False) -> SentEmail:
+    reply = Reply(status=status, headers={"retry-after": "7"}, body=body)
+    return sent(reply, recipients=recipients, answers_another=answers_another, now=NOW)
+
+
+def letter(**said: Any) -> Email:
+    return Email.model_validate({"to": ["per@fjord.example"], "subject": "Hello", "body": "Hi Per", **said})
+
+
+@pytest.mark.guarantee("J3")
+@given(status=st.integers(100, 599), body=st.binary(max_size=60))
+def test_only_a_status_of_the_vendor_s_table_says_that_nothing_left(status: int, body: bytes) -> None:
+    if status in (200, 202):
+        assert answer(status, body).message_id is None
+    elif status in REFUSED | {402}:
+        with pytest.raises(DefiniteRefusal):
+            answer(status, body)
+    else:
+        with pytest.raises(OutcomeUnknown):
+            answer(status, body)
+
+
+@pytest.mark.guarantee("J3")
+def test_a_refusal_of_one_recipient_says_nothing_of_the_others() -> None:
+    with pytest.raises(DefiniteRefusal):
+        answer(402)
+    with pytest.raises(OutcomeUnknown):
+        answer(402, recipients=2)
+
+
+@pytest.mark.guarantee("J7")
+@pytest.mark.parametrize("kind", ["api.concurrent_idempotent_request", "api.invalid_idempotent_request"])
+def test_a_conflict_of_keys_means_that_a_request_of_this_call_was_there_before(kind: str) -> None:
+    with pytest.raises(OutcomeUnknown):
+        answer(409, json.dumps({"error": {"type": kind, "message": "…"}}).encode())
+
+
+@pytest.mark.guarantee("J4")
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"<html>", b'{"data":null}', b'{"data":{"id":""}}', b'{"data":{"id":7,"thread_id":"a\\nb"}}']
+)
+def test_an_accepted_email_left_whatever_its_answer_looks_like(body: bytes) -> None:
+    assert answer(200, body) == SentEmail(message_id=None, thread_id=None)
+
+
+def test_a_throttled_send_names_its_wait_and_the_vendor_s_words_are_not_ours() -> None:
+    body = json.dumps({"error": {"type": "rate_limit_error", "message": "slow " * 200}}).encode()
+    with pytest.raises(DefiniteRefusal) as refused:
+        answer(429, body)
+    assert refused.value.leaves_no_claim
+    assert refused.value.retry_after_s == 7
+    assert refused.value.external_text == ("slow " * 200)[:500]
+    assert "slow" not in str(refused.value)
+
+
+@pytest.mark.guarantee("J7")
+def test_the_request_is_made_of_the_arguments_alone_byte_for_byte() -> None:
+    written = letter(cc=["ida@nordlys.example"], body="Grüße, Per")
+    again = Email.model_validate(json.loads(written.model_dump_json()))
+    assert request_body(written) == request_body(again)
+    assert request_body(letter(connection_id="11111111-1111-4111-8111-111111111111")) == request_body(letter())
+
+
+@pytest.mark.guarantee("A6")
+async def test_the_line_for_the_person_counts_everybody_and_fits_whatever_is_in_it() -> None:
+    host = ".".join(["d" * 63] * 2 + ["example"])
+    many = [f"{'p' * 60}{number}@{host}" for number in range(10)]
+    line = await preview(CONTEXT, letter(to=many, bcc=["per@fjord.example"], subject="😀" * 200))
+    assert line.startswith(f"one message to 11 recipients: {many[0]} and 10 more; subject: 😀")
+    assert len(line.encode()) <= 512
+    longest = f"{'p' * 100}@{host}"
+    assert len((await preview(CONTEXT, letter(to=[longest], subject="å" * 200))).encode()) <= 512
