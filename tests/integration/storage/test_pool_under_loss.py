@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from agentic.storage.database import Database
@@ -131,3 +132,22 @@ async def test_what_a_pipeline_sets_for_itself_no_other_client_sees(pooled_datab
 
         seen = await asyncio.wait_for(asyncio.gather(*(client(number) for number in range(40))), timeout=30)
     assert seen == [[str(number), None] for number in range(40)]
+
+
+async def test_who_waits_through_an_outage_is_served_when_the_database_is_back_though_the_pool_gave_up_meanwhile(
+    direct_database: str, server: psycopg.Connection
+) -> None:
+    name = sql.Identifier(str(conninfo_to_dict(direct_database)["dbname"]))
+    async with open_pool(direct_database, max_size=SIZE, reconnect_s=0.05) as pool:
+        database = Database(pool)
+        server.execute(sql.SQL("alter database {} with allow_connections false").format(name))
+        kill_all(server, direct_database)
+        waiting = asyncio.create_task(database.one(HOT, {"n": 7, "s": 0}))
+        while pool.get_stats().get("connections_errors", 0) < 3 * SIZE:  # noqa: ASYNC110 - each gave up, more than once; nobody tells
+            await asyncio.sleep(0.01)
+        assert not waiting.done()
+        server.execute(sql.SQL("alter database {} with allow_connections true").format(name))
+        row = await waiting
+        assert row is not None
+        assert row["n"] == 7
+        assert len(await full_capacity(database)) == SIZE
