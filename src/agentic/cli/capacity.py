@@ -32,10 +32,16 @@ def check(
     """For each account: runs at once x calls of the widest run, lane by lane, against its limit. Exits with 1 when one is too small."""
     from agentic.cli.app_path import app_at
     from agentic.cli.listings import account_table
-    from agentic.services.capacity.arithmetic import account_loads
+    from agentic.contract.errors import ProgramFault
+    from agentic.services.capacity.arithmetic import account_loads, unknown_tools
 
     async def loads() -> "list[AccountLoad]":
         async with app_at(app_path) as found:
+            unknown = unknown_tools(found.capacity, {tool.spec.name for tool in found.declared_tools()})
+            if unknown:
+                raise ProgramFault(
+                    f"the capacity of {app_path} names tools that the app does not declare: {', '.join(unknown)}"
+                )
             return account_loads(found.capacity, _agents(found))
 
     found = asyncio.run(loads())

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import psutil
+import psycopg
 import pytest
 
 from tests.integration.cli.conftest import Shell
@@ -113,6 +114,20 @@ def test_an_app_runs_from_nothing_and_survives_the_death_of_every_worker(bare: S
     assert process.returncode == 0
 
 
+def test_a_start_from_the_command_line_is_told_to_the_services_of_its_folder_at_once(
+    bare: Shell, database: str
+) -> None:
+    with developing(bare):
+        started = bare("runs", "start", "scribe", "Milk.", "--app", "product:app", "--wait", "--json")
+        assert (started.code, started.value["state"]) == (0, "succeeded"), started.err
+        assert "sent again later" not in started.err
+        with psycopg.connect(database) as connection:
+            told = connection.execute(
+                "select state, attempts from agent.outbox where name = 'run.requested'"
+            ).fetchall()
+    assert told == [("sent", 0)]  # by the command itself: the sweep finds what failed once
+
+
 def test_a_worker_joins_the_services_of_its_folder_and_goes_in_order(bare: Shell) -> None:
     with developing(bare) as (process, address):
         joined = bare.start("worker", "--app", "product:app")
@@ -156,6 +171,7 @@ from agentic.services.capacity.declared import Capacity, VendorAccount
 from dataclasses import replace
 small = replace(app, capacity=Capacity(accounts=(VendorAccount(provider="notebook", tools=("notes.save",), limit=39),)))
 large = replace(app, capacity=Capacity(accounts=(VendorAccount(provider="notebook", tools=("notes.save",), limit=40),)))
+typo = replace(app, capacity=Capacity(accounts=(VendorAccount(provider="notebook", tools=("notes.sav",), limit=1),)))
 """
     )
     refused = bare("capacity", "check", "--app", "narrow:small", "--json")
@@ -164,6 +180,9 @@ large = replace(app, capacity=Capacity(accounts=(VendorAccount(provider="noteboo
     fits = bare("capacity", "check", "--app", "narrow:large")
     assert fits.code == 0
     assert "20 x 1 = 20" in fits.out
+    typo = bare("capacity", "check", "--app", "narrow:typo")
+    assert typo.code == 1
+    assert "names tools that the app does not declare: notes.sav" in typo.err
     nothing = bare("capacity", "check", "--app", "product:app")
     assert nothing.code == 0
     assert "declares no vendor account" in nothing.err

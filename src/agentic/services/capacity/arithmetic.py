@@ -89,6 +89,26 @@ def account_loads(capacity: Capacity, agents: Mapping[str, Sequence[ToolSpec]]) 
     ]
 
 
+def unknown_tools(capacity: Capacity, known: Collection[str]) -> list[str]:
+    """Tools that an account or a workflow names and the app does not have: each would count as no call at all."""
+    named = {tool for account in capacity.accounts for tool in account.tools}
+    for flow in capacity.workflows:
+        named |= _tools_of(flow.shape)
+    return sorted(named.difference(known))
+
+
+def _tools_of(shape: Shape) -> set[str]:
+    match shape:
+        case Node():
+            return {shape.tool}
+        case Steps():
+            return {tool for step in shape.steps for tool in _tools_of(step)}
+        case Branch() | Parallel():
+            return {tool for way in shape.ways for tool in _tools_of(way)}
+        case _ as never:
+            assert_never(never)
+
+
 def _lane(lane: Lane, account: VendorAccount, capacity: Capacity, agents: Mapping[str, Sequence[ToolSpec]]) -> LaneLoad:
     widths = {flow.name: width(flow.shape, account.tools) for flow in capacity.workflows if flow.lane is lane}
     if lane in capacity.agents_in:

@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 
 from agentic.contract.lanes import Lane
-from agentic.services.capacity.arithmetic import account_loads, agent_width, width
+from agentic.services.capacity.arithmetic import account_loads, agent_width, unknown_tools, width
 from agentic.services.capacity.declared import (
     Branch,
     Capacity,
@@ -96,3 +96,15 @@ def test_lanes_add_up_and_an_agent_counts_in_the_lanes_it_is_started_in() -> Non
         capacity.model_copy(update={"agents_in": (Lane.BATCH,)}), {"researcher": [tool(SEARCH)]}
     )
     assert only_batch.calls == 160
+
+
+def test_a_tool_that_nobody_declares_is_named_wherever_the_capacity_names_it() -> None:
+    shape = Branch(
+        ways=(Sequence(steps=(Node(tool=SEARCH), Node(tool="research.serach"))), Parallel(ways=(Node(tool=SEND),)))
+    )
+    capacity = Capacity(
+        accounts=(VendorAccount(provider="mail", tools=(SEND, "email.snd"), limit=1),),
+        workflows=(WorkflowWidth(name="leads", lane=Lane.BATCH, shape=shape),),
+    )
+    assert unknown_tools(capacity, {SEARCH, FIND, SEND}) == ["email.snd", "research.serach"]
+    assert unknown_tools(capacity, {SEARCH, SEND, "email.snd", "research.serach"}) == []
