@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 from agentic.contract.results import ErrorCode
 from agentic.local.providers.mail import MailServer
 from agentic.runtime.agent.script import Turn
+from agentic.services.policy import Fact
 from agentic.services.tools.connections import Account, ConnectionPort, Presented, Unconnected
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.handlers.email import NYLAS, email_tools
@@ -67,6 +68,7 @@ async def opened(
     *calls: tuple[str, Mapping[str, Any]],
     connections: ConnectionPort | Mapping[str, str] | Any = None,
     claim_grace_s: float = 1.0,
+    resolvers: Sequence[Fact] = (),
     **said: Any,
 ) -> AsyncIterator[Harness]:
     """A deployment whose model makes these calls, one a turn."""
@@ -77,6 +79,7 @@ async def opened(
         database_url=database,
         connections=connections or {NYLAS: KEY},
         claim_grace_s=claim_grace_s,
+        facts=resolvers,
     ) as h:
         yield h
 

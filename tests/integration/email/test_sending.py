@@ -6,11 +6,15 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from pydantic import BaseModel
 
 from agentic.local.providers.mail import MailServer
 from agentic.services.connections.envelope import VaultKeys
 from agentic.services.connections.secrets import ApiKey
 from agentic.services.connections.service import ConnectionService
+from agentic.services.policy import Fact, RuleDraft
+from agentic.services.tools.context import CallContext
+from agentic.services.tools.handlers.email import Email
 from agentic.storage.connection_store import PostgresConnectionStore
 from agentic.testing import Harness
 from core_world import journal, rows
@@ -260,6 +264,22 @@ async def test_a_fact_that_is_no_mailbox_goes_into_no_path(database: str, mail: 
         told = await led(h)
     assert told.codes == ["connection_expired"]
     assert mail.store.attempts == []
+
+
+@pytest.mark.guarantee("D2")
+async def test_a_rule_may_ask_what_the_deployment_knows_of_the_recipients(database: str, mail: MailServer) -> None:
+    async def recipient_is_new(ctx: CallContext, args: BaseModel) -> bool:
+        assert isinstance(args, Email)
+        return "per@fjord.example" not in args.recipients
+
+    fact = Fact(name="recipient_is_new", type="bool", resolve=recipient_is_new)
+    other = {**LETTER, "to": ["ida@nordlys.example"]}
+    rule = {"name": "only-known", "effect": "deny", "tool": "email.send", "condition": "facts.recipient_is_new"}
+    async with opened(database, mail, ("email.send", other), SEND, facts=[fact.name], resolvers=[fact]) as h:
+        await h.platform.policy.save(RuleDraft.model_validate(rule), organization_id=h.organization_id)
+        told = await led(h)
+    assert told.codes == ["denied", "ok"]
+    assert [message.to for message in mail.store.messages] == [("per@fjord.example",)]
 
 
 @pytest.mark.guarantee("A1")

@@ -4,6 +4,7 @@ The key of the call goes to Nylas with the same bytes on every attempt, for as l
 what a person approved is what the recipient reads: no hidden text, no picture that reports back.
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -51,11 +52,14 @@ class Email(BaseModel):
         return list(first.values())
 
 
-def send_email(origin: str, *, timeout_s: float = TIMEOUT_S, attempt_s: float = ATTEMPT_S) -> Tool:
+def send_email(
+    origin: str, *, facts: Sequence[str] = (), timeout_s: float = TIMEOUT_S, attempt_s: float = ATTEMPT_S
+) -> Tool:
     """The tool.
 
     Args:
         origin: where Nylas is reached.
+        facts: what rules may ask about a send beside its arguments.
         timeout_s: seconds of one call, repeats among them.
         attempt_s: seconds of one request.
     """
@@ -72,6 +76,7 @@ def send_email(origin: str, *, timeout_s: float = TIMEOUT_S, attempt_s: float = 
         watermark="at_transport",
         approval_preview=True,
         preview=preview,
+        policy_facts=tuple(facts),
         timeout_s=timeout_s,
     )
     async def handler(ctx: CallContext, args: Email) -> SentEmail:
