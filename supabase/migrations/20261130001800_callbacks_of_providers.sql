@@ -39,13 +39,11 @@ alter table agent.webhook_drops enable row level security;
 revoke all on agent.webhook_drops from public, anon, authenticated;
 grant select, insert, update, delete on agent.webhook_drops to service_role;
 
--- A run may wait for a job, until it has ended or until a time.
-alter table agent.run_waits
-    add column over_at timestamptz,
-    add constraint run_waits_of_jobs_end check (kind <> 'provider_job' or over_at is not null);
+-- A run may wait for a job, until it has ended or until a time; null for no time but the run's deadline.
+alter table agent.run_waits add column over_at timestamptz;
 create index run_waits_for_jobs on agent.run_waits (ref) where kind = 'provider_job';
 
--- As before, and a wait for a job is over when the job has ended, is gone, or the wait's time has come.
+-- As before, and a wait for a job is over when the job has ended or the wait's time has come.
 create or replace function agent.run_is_due(r agent.runs) returns boolean
 language sql stable set search_path = '' as $$
     select (r).state in ('queued', 'running', 'parked')
@@ -57,8 +55,8 @@ language sql stable set search_path = '' as $$
                 when 'parked' then coalesce((
                     select case
                         when a.id is not null then agent.approval_is_settled(a)
-                        else w.over_at <= clock_timestamp() or not exists (
-                            select from agent.provider_jobs j where j.id = w.ref and j.terminal_at is null)
+                        else coalesce(w.over_at <= clock_timestamp(), false) or exists (
+                            select from agent.provider_jobs j where j.id = w.ref and j.terminal_at is not null)
                     end
                     from agent.run_waits w
                     left join agent.approvals a on w.kind = 'approval' and a.id = w.ref
