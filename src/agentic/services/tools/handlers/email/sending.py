@@ -5,6 +5,7 @@ again under the same key, and a refusal that time mends raises the epoch, whose 
 vendor's table does not have is unknown: guessing "not sent" sends twice.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -70,7 +71,7 @@ def sent(reply: Reply, *, recipients: int, answers_another: bool, now: datetime)
             raise OutcomeUnknown(f"{said}; the email may have left", status=reply.status)
 
 
-def _accepted(content: Any) -> SentEmail:
+def _accepted(content: Mapping[str, Any]) -> SentEmail:
     data = content.get("data")
     data = data if isinstance(data, dict) else {}
     return SentEmail(message_id=_id(data.get("id")), thread_id=_id(data.get("thread_id")))
