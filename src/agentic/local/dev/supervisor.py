@@ -87,8 +87,11 @@ class Supervisor:
                 await asyncio.sleep(wait_s)
                 try:
                     await self._begin(place)
-                except WorkerFailed as failed:
-                    self._say(str(failed))
+                except (
+                    WorkerFailed,
+                    OSError,
+                ) as failed:  # the machine's too: no process, no memory, no disk for the log
+                    self._say(f"no worker takes the place: {failed}" if isinstance(failed, OSError) else str(failed))
                     wait_s = min(wait_s * 2, _LONGEST_S)
                 else:
                     wait_s = self._restart_s
