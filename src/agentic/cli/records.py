@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
+from agentic.cli.event_bus import bus_of
 from agentic.contract.errors import ProgramFault
 from agentic.local.home import DATABASE_URL, Home
 from agentic.local.program import command
@@ -37,7 +38,6 @@ from agentic.storage.usage_store import PostgresUsageStore
 
 T = TypeVar("T")
 Flush = Callable[[Sequence[UUID]], Awaitable[None]]
-SERVER_VARIABLES = ("INNGEST_DEV", "INNGEST_BASE_URL", "INNGEST_EVENT_API_BASE_URL", "INNGEST_EVENT_KEY")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +87,7 @@ def with_records(folder: Path | None, organization: UUID | None, act: Callable[[
         )
     with home.database() as url:
         organization_id = organization or home.identity().organization_id
-        return asyncio.run(_act(url, organization_id, act, again))
+        return asyncio.run(_act(url, home.folder, organization_id, act, again))
 
 
 def acting(folder: Path | None, person: UUID | None) -> UUID:
@@ -95,11 +95,11 @@ def acting(folder: Path | None, person: UUID | None) -> UUID:
     return person or home_of(folder).identity().user_id
 
 
-async def _act(url: str, organization_id: UUID, act: Callable[[Records], Awaitable[T]], again: str) -> T:
+async def _act(url: str, folder: Path, organization_id: UUID, act: Callable[[Records], Awaitable[T]], again: str) -> T:
     await check_schema(url, again)
     async with open_pool(url, max_size=2) as pool:
         database = Database(pool)
-        flush = _flush(database)
+        flush = _flush(database, folder, url)
         return await act(
             Records(
                 organization_id=organization_id,
@@ -139,14 +139,10 @@ async def check_schema(url: str, again: str) -> None:
         )
 
 
-def _flush(database: Database) -> Flush:
-    if not any(os.environ.get(name) for name in SERVER_VARIABLES):
-        return _leave_to_sweep
-    from agentic.functions.bus import InngestBus
-    from agentic.functions.serve import function_client
+def _flush(database: Database, folder: Path, url: str) -> Flush:
+    async def flush(ids: Sequence[UUID]) -> None:
+        bus = await asyncio.to_thread(bus_of, folder, url) if ids else None
+        if bus is not None:
+            await Outbox(store=PostgresOutboxStore(database), bus=bus).flush(ids)
 
-    return Outbox(store=PostgresOutboxStore(database), bus=InngestBus(function_client())).flush
-
-
-async def _leave_to_sweep(_ids: Sequence[UUID]) -> None:
-    """No function server is named, so the rows stay pending and whoever runs the functions finds them (W1)."""
+    return flush

@@ -1,7 +1,6 @@
 """Starting a run from the command line: the app is loaded, the run stored, and whoever runs the functions leads it."""
 
 import asyncio
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,9 @@ from uuid import UUID
 
 from agentic.bootstrap import open_platform
 from agentic.cli.app_path import app_at
+from agentic.cli.event_bus import bus_of
 from agentic.cli.output import say
-from agentic.cli.records import SERVER_VARIABLES, check_schema, home_of
+from agentic.cli.records import check_schema, home_of
 from agentic.contract.events import Event
 from agentic.contract.lanes import Lane
 from agentic.contract.principal import Principal
@@ -35,12 +35,16 @@ class Wanted:
     wait: bool
 
 
+class NoFunctionServer(Exception):
+    """Nobody is there to be told."""
+
+
 class LeftToTheSweep:
-    """No function server is named: the row stays pending, and whoever runs the functions finds it (W1)."""
+    """The row stays pending, and whoever runs the functions finds it (W1)."""
 
     async def send(self, events: Sequence[Event]) -> None:
         """Refuse, so that the rows are not marked as sent."""
-        raise ConnectionError("no function server is named")
+        raise NoFunctionServer
 
 
 def start(
@@ -57,17 +61,18 @@ def start(
     home.check()
     with home.database() as url:
         principal = Principal(organization_id=organization or home.identity().organization_id, user_id=user_id)
-        return asyncio.run(_start(url, app_path, wanted, principal, command(folder)))
+        bus = bus_of(home.folder, url) or LeftToTheSweep()
+        return asyncio.run(_start(url, bus, app_path, wanted, principal, command(folder)))
 
 
 async def _start(
-    url: str, app_path: str, wanted: Wanted, principal: Principal, again: str
+    url: str, bus: EventBus, app_path: str, wanted: Wanted, principal: Principal, again: str
 ) -> tuple[bool, Mapping[str, Any]]:
     await check_schema(url, again)
     async with (
         app_at(app_path) as app,
         object_store_of() as bodies,
-        open_platform(app, url, bus=_bus(), artifact_bodies=bodies, max_connections=2) as platform,
+        open_platform(app, url, bus=bus, artifact_bodies=bodies, max_connections=2) as platform,
     ):
         started = await platform.runs.start(
             wanted.agent,
@@ -85,12 +90,3 @@ async def _start(
             await asyncio.sleep(LOOK_S)
             row = await platform.runs.get(principal.organization_id, started.run_id)
         return started.created, row
-
-
-def _bus() -> EventBus:
-    if not any(os.environ.get(name) for name in SERVER_VARIABLES):
-        return LeftToTheSweep()
-    from agentic.functions.bus import InngestBus
-    from agentic.functions.serve import function_client
-
-    return InngestBus(function_client())

@@ -119,13 +119,13 @@ def test_a_start_from_the_command_line_is_told_to_the_services_of_its_folder_at_
 ) -> None:
     with developing(bare):
         started = bare("runs", "start", "scribe", "Milk.", "--app", "product:app", "--wait", "--json")
-        assert (started.code, started.value["state"]) == (0, "succeeded"), started.err
+        assert (started.code, started.value["run"]["state"]) == (0, "succeeded"), started.err
         assert "sent again later" not in started.err
         with psycopg.connect(database) as connection:
             told = connection.execute(
-                "select state, attempts from agent.outbox where name = 'run.requested'"
+                "select state, attempts from agent.outbox where name = 'agentic/run.requested.v1'"
             ).fetchall()
-    assert told == [("sent", 0)]  # by the command itself: the sweep finds what failed once
+    assert told == [("sent", 1)]  # by the command itself; a row left to the sweep is tried twice
 
 
 def test_a_worker_joins_the_services_of_its_folder_and_goes_in_order(bare: Shell) -> None:

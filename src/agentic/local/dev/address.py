@@ -21,12 +21,14 @@ class DevAddress(Value):
         engine: where the function engine listens.
         functions_port: the port that workers of the app share.
         app: import path of the app.
+        database: which it works on, without its password.
         pid: the process that holds them together.
     """
 
     engine: str
     functions_port: int
     app: str
+    database: str
     pid: int
 
 

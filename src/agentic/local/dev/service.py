@@ -27,6 +27,7 @@ from agentic.local.home import Home
 from agentic.local.loopback import keep_off_proxies
 from agentic.local.worker import WorkerSettings
 from agentic.local.worker.loading import loaded
+from agentic.storage.connection import describe
 from agentic.storage.migrations import migrate
 
 HOST = "127.0.0.1"
@@ -111,6 +112,7 @@ async def serve_development(
             engine=server_url or (named.url if named else ""),
             functions_port=functions_port,
             app=options.app,
+            database=describe(database_url),
             pid=os.getpid(),
         )
         if server_url is not None:
