@@ -92,9 +92,8 @@ def _artifact(artifact: Json) -> Text:
 
 
 def _relative(run: Json) -> Text:
-    line = Text.assemble(
-        f"{'  ' * run['depth']}{run['id']}  ", (safe_line(run["definition_name"]), "bold"), "  ", styled(run["state"])
-    )
+    name = run["definition_name"] if run.get("node") is None else f"{run['definition_name']} {run['node']}"
+    line = Text.assemble(f"{'  ' * run['depth']}{run['id']}  ", (safe_line(name), "bold"), "  ", styled(run["state"]))
     note = run["error_code"] or run["partial_reason"]
     if note:
         line.append(f"  {short(note)}")

@@ -21,6 +21,9 @@ async def test_two_nodes_run_side_by_side_and_what_they_found_decides_the_branch
         assert {(node["root_run_id"], node["parent_run_id"], node["kind"]) for node in nodes} == {
             (container["id"], container["id"], "workflow")
         }
+        family = (await s.platform.runs.tree(s.organization_id, container["id"])).family
+        assert family[0]["node"] is None
+        assert sorted(run["node"] for run in family[1:]) == ["account", "note", "size"]
         assert container["answer"] == '{"company":"Tiny","outcome":"not written to","noted":true}'
 
 

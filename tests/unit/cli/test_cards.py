@@ -246,6 +246,16 @@ def test_a_tree_tells_decisions_waits_artifacts_and_repeats() -> None:
         assert fact in text
 
 
+def test_a_workflow_shows_which_node_each_of_its_runs_is() -> None:
+    def relative(number: int, node: str | None) -> dict[str, object]:
+        run = {"id": f"r{number}", "depth": 1, "definition_name": "workflow:leads", "state": "parked", "created_at": AT}
+        return {**run, "node": node, "error_code": None, "partial_reason": None}
+
+    text = printed(run_tree(tree(family=[relative(2, "email"), relative(3, None)])))
+    assert "r2  workflow:leads email  parked" in text
+    assert "r3  workflow:leads  parked" in text
+
+
 def test_long_sections_are_bounded_and_whole_when_asked() -> None:
     approvals = [{**APPROVAL, "id": f"id-{n}."} for n in range(100)]
     text = printed(run_tree(tree(approvals=approvals)))

@@ -494,9 +494,9 @@ order by created_at desc, id desc
 limit %(limit)s
 
 -- name: family
--- Every run of a run's tree, the root first.
+-- Every run of a run's tree, the root first; the run of a workflow's node with the node's id.
 select f.id, f.parent_run_id, f.depth, f.kind, f.state, f.definition_name, f.created_at, f.finished_at, f.has_uncertain, f.error_code,
-    f.partial_reason
+    f.partial_reason, case when f.kind = 'workflow' then f.definition ->> 'node' end as node
 from agent.runs r
 join agent.runs f on f.root_run_id = r.root_run_id and f.organization_id = r.organization_id
 where r.id = %(run_id)s and r.organization_id = %(organization_id)s
