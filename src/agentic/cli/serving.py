@@ -25,13 +25,19 @@ from agentic.functions.bus import InngestBus
 from agentic.functions.serve import SERVE_PATH, all_functions, function_client, mount
 from agentic.local.function_server import named_server, why_away
 from agentic.local.home import Home
+from agentic.local.loopback import keep_off_proxies
 from agentic.local.program import command
 from agentic.local.worker.loading import loaded
+from agentic.local.worker.registering import NotRegistered, register
 from agentic.storage.migrations import MigrationState, status
 from agentic.storage.supabase_object_store import object_store_of
 
+_log = logging.getLogger(__name__)
 TOKEN_SECRET = "SUPABASE_JWT_SECRET"  # noqa: S105 - the name of a variable
+SERVE_ORIGIN = "INNGEST_SERVE_ORIGIN"
 HOST = "127.0.0.1"
+FIRST_AGAIN_S, LAST_AGAIN_S = 1.0, 60.0
+"""Before the functions are registered again, doubled each time."""
 DRAIN_S = 30
 """How long calls in hand may take to end after SIGTERM."""
 
@@ -60,6 +66,7 @@ def serve_until_stopped(path: str, *, home: Home, port: int) -> int:
 async def _serve(path: str, url: str, authenticator: JwtAuthenticator, listener: socket.socket, again: str) -> int:
     if any(migration.state is MigrationState.PENDING for migration in await status(url)):
         raise ProgramFault(f"the database lacks migrations of this build; run '{again} db migrate'")
+    keep_off_proxies()
     client = function_client()
     async with (
         loaded(path) as app,
@@ -93,8 +100,34 @@ async def _serve(path: str, url: str, authenticator: JwtAuthenticator, listener:
         address = f"http://{HOST}:{listener.getsockname()[1]}"
         say(f"the API is at {address}/v1, the functions at {address}{SERVE_PATH}; Ctrl-C stops both")
         await _warn_of_a_server_away()
-        await server.serve(sockets=[listener])
+        registering = asyncio.create_task(_registered(f"{address}{SERVE_PATH}"), name="registering")
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            registering.cancel()
+            await asyncio.gather(registering, return_exceptions=True)
         return 128 + signal.SIGINT if stopped_by[:1] == [signal.SIGINT] else 0
+
+
+async def _registered(url: str) -> None:
+    """Tell the function server where the functions are, as soon as it is there.
+
+    A server elsewhere has to be told an address that it can reach: this one is told by itself only where ``INNGEST_SERVE_ORIGIN`` says it.
+    """
+    if named_server() is None and not os.environ.get(SERVE_ORIGIN):
+        say(f"the function server is to be told where the functions are: set {SERVE_ORIGIN}, or sync the app there")
+        return
+    wait_s = FIRST_AGAIN_S
+    while True:
+        try:
+            await register(url)
+        except NotRegistered as refused:
+            _log.info("%s; trying again in %.0f s", refused, wait_s)
+            await asyncio.sleep(wait_s)
+            wait_s = min(wait_s * 2, LAST_AGAIN_S)
+        else:
+            say("the function server knows the functions")
+            return
 
 
 async def _warn_of_a_server_away() -> None:

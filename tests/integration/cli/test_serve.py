@@ -1,5 +1,6 @@
 """``agentic serve``: API and functions in one process, and how it ends."""
 
+import asyncio
 import signal
 import socket
 import subprocess
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING
 import httpx
 import jwt
 import pytest
+
+from agentic.local.dev.service import free_port
+from agentic.local.engine import FunctionEngine
 
 if TYPE_CHECKING:
     from tests.integration.cli.conftest import Seed, Shell
@@ -57,7 +61,7 @@ def test_the_api_and_the_functions_answer_from_one_process(seed: "Seed", shell: 
         assert http.get("/v1/approvals").status_code == 401
         approvals = http.get("/v1/approvals", params={"status": "pending"}, headers=headers).json()["approvals"]
         assert [approval["id"] for approval in approvals] == [seed.approval]
-        assert http.get("/api/inngest").json()["function_count"] == 3
+        assert http.get("/api/inngest").json()["function_count"] == 7
 
 
 def test_a_function_server_that_is_away_is_one_warning_and_it_serves_all_the_same(seed: "Seed", shell: "Shell") -> None:
@@ -69,6 +73,23 @@ def test_a_function_server_that_is_away_is_one_warning_and_it_serves_all_the_sam
         )
         assert "outbox" in warning
         assert httpx.get(f"{address}/healthz", trust_env=False, timeout=30).status_code == 200
+
+
+async def test_a_function_server_that_comes_later_is_told_of_the_functions_by_itself(
+    seed: "Seed", shell: "Shell", database: str
+) -> None:
+    port = free_port()
+    with serving(shell, INNGEST_DEV=f"http://127.0.0.1:{port}") as (process, _):
+        stderr = process.stderr
+        assert stderr is not None
+        assert (await asyncio.to_thread(stderr.readline)).startswith("warning: INNGEST_DEV names the function server")
+        engine = FunctionEngine(dsn=database, port=port)
+        await engine.start()
+        try:
+            while "the function server knows the functions" not in (line := await asyncio.to_thread(stderr.readline)):
+                assert line, "it ended"
+        finally:
+            await engine.stop(grace_s=1)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])

@@ -10,6 +10,7 @@ from agentic.local.function_server import BASE_URL, DEV, named_server
 from agentic.local.home import DATABASE_URL, Home
 from agentic.local.worker.serve import serve
 from agentic.local.worker.settings import WorkerSettings
+from agentic.storage.connection import describe
 
 _SIGNING_KEY = "INNGEST_SIGNING_KEY"
 
@@ -30,6 +31,7 @@ def join_and_serve(path: str, home: Home, *, port: int | None, say: Callable[[st
         StorageUnavailable: the database does not answer.
     """
     settings = WorkerSettings.from_environment()
+    joined = None
     if named_server() is None and not os.environ.get(_SIGNING_KEY):
         found = running(home.folder)
         if found is None:
@@ -37,9 +39,15 @@ def join_and_serve(path: str, home: Home, *, port: int | None, say: Callable[[st
                 f"there is no function server to work for; start '{again} dev --app {path}' in another terminal, or set {DEV}, "
                 f"{BASE_URL} or {_SIGNING_KEY} for an Inngest server"
             )
+        joined = found.database
         os.environ[DEV] = found.engine
         port = found.functions_port if port is None else port
     with home.database() as url:
+        if joined is not None and joined != describe(url):
+            raise ProgramFault(
+                f"the services of this folder work on the database {joined}, and this worker would on {describe(url)}; give it the "
+                f"same {DATABASE_URL}"
+            )
         os.environ[DATABASE_URL] = url
         asyncio.run(
             serve(

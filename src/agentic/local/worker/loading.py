@@ -1,6 +1,7 @@
 """From an import path to the app it names."""
 
 import importlib
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -17,7 +18,7 @@ async def loaded(path: str) -> AsyncIterator[App]:
             context manager of one, which then opens and closes what its tools work with.
 
     Raises:
-        ProgramFault: the path leads to something else; names what it found.
+        ProgramFault: the path leads to something else, or to a module that cannot be imported; names what it found, and where.
     """
     made = _attribute(path)
     if callable(made):
@@ -37,11 +38,22 @@ def _attribute(path: str) -> object:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise ProgramFault(f"{path}: there is no module {error.name!r}; start where it can be imported") from error
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise ProgramFault(
+            f"{path}: importing it raised {type(error).__name__}{_place(error)}{f': {text}' if text else ''}"
+        ) from error
     try:
         found: object = getattr(module, attribute)
     except AttributeError:
         raise ProgramFault(f"{path}: the module has no {attribute!r}") from None
     return found
+
+
+def _place(error: Exception) -> str:
+    """Where it was raised, past the frames of the import machinery."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
+    return f" in {frames[-1].filename}, line {frames[-1].lineno}" if frames[1:] else ""
 
 
 def _checked(app: object, path: str) -> App:

@@ -7,29 +7,24 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 
-import httpx
 import uvicorn
 from fastapi import FastAPI
 
 from agentic.bootstrap import function_ports, open_platform
-from agentic.contract.errors import AgenticError, ProgramFault
+from agentic.contract.errors import ProgramFault
 from agentic.functions.bus import InngestBus
 from agentic.functions.serve import SERVE_PATH, all_functions, function_client, mount
 from agentic.local.home import DATABASE_URL
 from agentic.local.loopback import keep_off_proxies
 from agentic.local.worker.loading import loaded
+from agentic.local.worker.registering import register
 from agentic.local.worker.settings import WorkerSettings
 from agentic.services.tools.default_invoker import InvokerSettings
 from agentic.storage.database import Database
 from agentic.storage.pool import Pool
 from agentic.storage.supabase_object_store import object_store_of
 
-_REGISTER_TIMEOUT_S = 30.0
 StoresOn = Callable[[Pool], Database]
-
-
-class NotRegistered(AgenticError):
-    """The function server did not take the functions; without that it calls nobody."""
 
 
 async def serve(
@@ -81,27 +76,12 @@ async def serve(
         serving = asyncio.create_task(server.serve(sockets=[listener]), name="functions")
         try:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}{SERVE_PATH}"
-            await _register(url)
+            await register(url)
             ready(url)
             await serving
         finally:
             server.should_exit = True
             await serving
-
-
-async def _register(url: str) -> None:
-    """Have the SDK send its function list; it answers 200 also when the server refused it, only the body tells."""
-    try:
-        async with httpx.AsyncClient(timeout=_REGISTER_TIMEOUT_S, trust_env=False) as http:
-            answer = (await http.put(url)).json()
-    except (httpx.HTTPError, ValueError) as error:
-        raise NotRegistered(f"the functions at {url} could not be registered ({type(error).__name__})") from error
-    if not (isinstance(answer, dict) and answer.get("ok") is True):
-        said = answer.get("error") or answer.get("message") if isinstance(answer, dict) else None
-        raise NotRegistered(
-            f"the function server did not take the functions: {said or 'it gave no reason'}. "
-            "Check that INNGEST_DEV or INNGEST_BASE_URL names a server that runs."
-        )
 
 
 def _server(web: FastAPI, settings: WorkerSettings) -> uvicorn.Server:
