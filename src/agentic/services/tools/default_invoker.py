@@ -7,20 +7,15 @@ journal, or raises what the caller must act on. Nothing before COMMIT 1 touches 
 import json
 from dataclasses import dataclass
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import assert_never
-from uuid import UUID
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from agentic.contract.approvals import ApprovalRequest
 from agentic.contract.canonical import canonical, digest_of
 from agentic.contract.clock import Clock
-from agentic.contract.errors import ApprovalRequired, ClaimInFlight, LeaseLost, NotFound, ProgramFault, RunEnded
-from agentic.contract.json_types import JsonObject
-from agentic.contract.principal import Role
-from agentic.contract.results import ErrorCode, Said, ToolResult
-from agentic.services.tools.arguments import InvalidArguments, parse_arguments
+from agentic.contract.errors import ApprovalRequired, ClaimInFlight, LeaseLost, NotFound, ProgramFault
+from agentic.contract.results import ErrorCode, ToolResult
 from agentic.services.tools.artifacts import ArtifactKeeper
 from agentic.services.tools.attempt import Answered, Attempt, Claimed, Decided, Prepared, Refused, Stale
 from agentic.services.tools.call_events import EventSink, log_event
@@ -30,27 +25,25 @@ from agentic.services.tools.connections import ConnectionPort, NoConnections
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Found, VendorWindow, found
 from agentic.services.tools.execution import Execution
+from agentic.services.tools.judging import approved, live, own_approval, run_is_ours, within_ceilings
 from agentic.services.tools.keys import call_key
 from agentic.services.tools.meter import Meter
 from agentic.services.tools.metering import Hold
-from agentic.services.tools.models import MAX_NAME_LENGTH, MAX_OUTPUT_BYTES, ToolSpec, model_tool_name
+from agentic.services.tools.models import MAX_OUTPUT_BYTES
 from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import (
     CallLedger,
     ClaimRequest,
-    CoveringApproval,
     Decision,
     JournalRow,
     PolicyPort,
     PolicyQuestion,
     Preflight,
 )
+from agentic.services.tools.preparing import arguments_of, close_names
 from agentic.services.tools.previewing import preview_line
 from agentic.services.tools.redaction import redact
 from agentic.services.tools.registry import ToolRegistry
-from agentic.services.tools.result_boundary import said_text
-from agentic.services.tools.schema_words import path_words
-from agentic.services.tools.schemas import validator_for
 from agentic.services.tools.targets import executable
 from agentic.services.tools.telling import Telling, telling
 from agentic.services.tools.tracing import closed_span, open_span, step_span, untraced
@@ -176,11 +169,11 @@ class DefaultToolInvoker:
     async def _decide(self, at: Attempt) -> Decided:
         call = self._prepare(at)  # 1
         pre = await self._preflight(call)  # 2
-        _run_is_ours(call, pre)
+        run_is_ours(call, pre)
         await self._journal(call, pre)  # 3
-        _within_ceilings(call, pre)
-        tool, model = _live(call, pre)  # 4
-        at.approval_id = _approved(pre.approval)  # 5
+        within_ceilings(call, pre)
+        tool, model = live(call, pre)  # 4
+        at.approval_id = approved(pre.approval)  # 5
         decision = await self._ask_policy(call, pre, tool, model)  # 6
         await self._connect(call)  # 7
         return Decided(call=call, tool=tool, model=model, pre=pre, decision=decision)
@@ -194,12 +187,12 @@ class DefaultToolInvoker:
     def _prepare(self, at: Attempt) -> Prepared:
         spec = at.spec
         if spec is None or at.call.fault == "unknown_tool":  # a platform name is no name the model was shown
-            raise Refused(ErrorCode.UNKNOWN_TOOL, detail=_close_names(at))
+            raise Refused(ErrorCode.UNKNOWN_TOOL, detail=close_names(at))
         if at.call.fault is not None:
             raise Refused(ErrorCode.INVALID_INPUT, detail="The call was cut off before it was whole; propose it again.")
         tool = self._registry.get(spec.name, at.inv.organization_id) if executable(spec) else None
         with step_span("tool.validate"):
-            at.arguments, body, model = _arguments(at.call.arguments_text, spec, tool)
+            at.arguments, body, model = arguments_of(at.call.arguments_text, spec, tool)
         at.digest = digest_of(body)
         return Prepared(
             at=at,
@@ -282,7 +275,7 @@ class DefaultToolInvoker:
             raise Refused(ErrorCode.DENIED)
         if answer.effect == "allow":
             return answer
-        if answer.four_eyes and _own_approval(pre.approval, at.inv):
+        if answer.four_eyes and own_approval(pre.approval, at.inv):
             at.approval_id = None  # a rule since then asks for somebody else
         if at.approval_id is None:
             raise ApprovalRequired(await self._question(call, pre, tool, model, answer))
@@ -328,7 +321,7 @@ class DefaultToolInvoker:
                     call=call, tool=decided.tool, model=decided.model, claim=claim, prior_unknown=at.stale is not None
                 )
             pre = await self._preflight(call)
-            _run_is_ours(call, pre)
+            run_is_ours(call, pre)
             await self._journal(call, pre)
             await self._connect(call)
         raise ClaimInFlight(tool=call.spec.name, due_at=pre.now + timedelta(seconds=1))
@@ -339,7 +332,7 @@ class DefaultToolInvoker:
         try:
             return await self._meter.hold_read(call, lease_s=call.spec.timeout_s + self._settings.claim_grace_s)
         except LeaseLost:
-            _run_is_ours(call, await self._preflight(call))
+            run_is_ours(call, await self._preflight(call))
             raise
 
     # -- the ends -----------------------------------------------------------------------------------------------------
@@ -411,97 +404,3 @@ class DefaultToolInvoker:
             approval_id=pending.id if pending is not None else None,
             span_id=call.at.span_id,
         )
-
-
-def _arguments(text: str | None, spec: ToolSpec, tool: Tool | None) -> tuple[JsonObject, bytes, BaseModel | None]:
-    """One value of the arguments, its canonical bytes, and the live tool's own view of it (N2)."""
-    try:
-        arguments = parse_arguments(text, spec.input_schema)
-        body = canonical(arguments)
-        model = _typed(body, spec, tool)
-    except InvalidArguments as error:
-        raise Refused(ErrorCode.INVALID_INPUT, detail=str(error)) from error
-    except ValidationError as error:
-        raise Refused(ErrorCode.INVALID_INPUT, detail=_places(error, spec)) from error
-    if spec.batch_argument is not None and spec.max_batch_size is not None:
-        items = arguments.get(spec.batch_argument)
-        if isinstance(items, list) and len(items) > spec.max_batch_size:
-            raise Refused(
-                ErrorCode.BATCH_TOO_LARGE, detail=f"/{spec.batch_argument} takes at most {spec.max_batch_size} items."
-            )
-    return arguments, body, model
-
-
-def _typed(body: bytes, spec: ToolSpec, tool: Tool | None) -> BaseModel | None:
-    """The live tool's own view of the arguments. A tool of another contract may not take them, which says nothing about the call."""
-    if tool is None:
-        return None
-    try:
-        return tool.input_model.model_validate_json(body)
-    except ValidationError:
-        if tool.spec.contract_hash != spec.contract_hash:
-            return None  # the journal answers first, and then that the tool has changed
-        raise
-
-
-def _run_is_ours(call: Prepared, pre: Preflight) -> None:
-    run_id = call.at.inv.run_id
-    if pre.fence != call.at.inv.fence or not pre.lease_live:
-        raise LeaseLost(f"run {run_id} is led by another worker")
-    if pre.cancelled:
-        raise RunEnded(status="cancelled", code="cancelled", message=f"run {run_id} is being cancelled")
-
-
-def _within_ceilings(call: Prepared, pre: Preflight) -> None:
-    bound = pre.ceilings.max_tool_calls
-    if bound is not None and pre.tool_calls + call.at.inv.trail.tool_calls >= bound:
-        run_id = call.at.inv.run_id
-        raise RunEnded(
-            status="succeeded", code="limit_reached", message=f"run {run_id} has made its {bound} tool calls"
-        )
-
-
-def _live(call: Prepared, pre: Preflight) -> tuple[Tool, BaseModel]:
-    if call.tool is None or not pre.tool_enabled:
-        raise Refused(ErrorCode.TOOL_UNAVAILABLE)
-    if call.tool.spec.contract_hash != call.spec.contract_hash or call.model is None:
-        raise Refused(ErrorCode.TOOL_CHANGED)
-    return call.tool, call.model
-
-
-def _approved(approval: CoveringApproval | None) -> UUID | None:
-    """The approval this call runs under; one whose decider has lost the authority counts for nothing."""
-    if approval is None:
-        return None
-    match approval.status:
-        case "rejected":
-            raise Refused(
-                ErrorCode.REJECTED,
-                said=Said(by="reviewer", text=said_text(approval.comment, ())) if approval.comment else None,
-            )
-        case "expired":
-            raise Refused(ErrorCode.EXPIRED)
-        case "approved":
-            role = approval.decider_role
-            return approval.id if role is not None and role.holds(Role.APPROVER) else None
-        case "pending" | "cancelled":
-            return None
-        case _ as never:
-            assert_never(never)
-
-
-def _own_approval(approval: CoveringApproval | None, inv: ToolInvocation) -> bool:
-    return approval is not None and approval.decided_by is not None and approval.decided_by == inv.principal.user_id
-
-
-def _places(error: ValidationError, spec: ToolSpec) -> str:
-    """Paths and rules of a validation failure, never the values nor names of the model's own."""
-    names = validator_for(spec.input_schema).names
-    faults = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"/{path_words(fault['loc'], names)}: {fault['type']}" for fault in faults[:5])
-
-
-def _close_names(at: Attempt) -> str | None:
-    shown = [model_tool_name(name) for name in at.inv.tools]
-    close = get_close_matches(model_tool_name(at.call.tool).lower()[:MAX_NAME_LENGTH], shown, n=3, cutoff=0.5)
-    return f"Close names: {', '.join(close)}." if close else None
