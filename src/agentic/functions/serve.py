@@ -62,7 +62,11 @@ def function_client(
 
 
 def all_functions(client: inngest.Inngest, ports: FunctionPorts) -> list[Function]:
-    """Every durable function of the package and of the app, ready to serve."""
+    """Every durable function of the package and of the app, ready to serve.
+
+    Raises:
+        ProgramFault: the app's functions are no list of them, or two have one id, of which the SDK would serve the last alone.
+    """
     own: list[Function] = [
         run_advance(client, ports),
         outbox_sweep(client, ports),
@@ -72,7 +76,20 @@ def all_functions(client: inngest.Inngest, ports: FunctionPorts) -> list[Functio
         provider_job_settle(client, ports.settling),
         provider_jobs_sweep(client, ports.reconciling),
     ]
-    return own if ports.of_app is None else [*own, *ports.of_app(client)]
+    of_app: Any = () if ports.of_app is None else ports.of_app(client)
+    if not isinstance(of_app, Sequence) or not all(isinstance(function, inngest.Function) for function in of_app):
+        raise ProgramFault("what makes the app's functions returns a list of what create_function made")
+    return _distinct([*own, *of_app])
+
+
+def _distinct(functions: list[Function]) -> list[Function]:
+    ids = [name for function in functions for name in (function.id, function.on_failure_fn_id) if name is not None]
+    taken = sorted({name for name in ids if ids.count(name) > 1})
+    if taken:
+        raise ProgramFault(
+            f"two functions have the id {', '.join(taken)}; give each its own, and none that this package uses"
+        )
+    return functions
 
 
 def mount(app: WebApp, client: inngest.Inngest, functions: Sequence[Function]) -> None:

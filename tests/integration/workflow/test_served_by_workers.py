@@ -1,12 +1,17 @@
 """Workers serve an app's own functions beside the package's, and an embedded engine calls them."""
 
 from pathlib import Path
+from typing import Any, cast
 from uuid import uuid4
 
 import inngest
 import pytest
 
+from agentic.bootstrap import App, function_ports
+from agentic.contract.errors import ProgramFault
+from agentic.functions.serve import all_functions
 from agentic.local.worker import WorkerProcess, WorkerSettings
+from agentic.runtime.workflow import Workflows
 from examples.lead_workflow import app
 from workflow_stage import stage
 
@@ -44,3 +49,38 @@ async def test_a_worker_serves_the_example_and_its_run_is_there_to_be_seen(
         tree = await s.platform.runs.tree(s.organization_id, container["id"])
         assert tree.run["state"] == "succeeded"
         assert tree.run["definition_name"] == "workflow:leads"
+
+
+@pytest.mark.parametrize(
+    ("ids", "says"),
+    [
+        (("run.advance",), "product-run.advance"),
+        (("mine", "mine"), "product-mine"),
+        (("mine", "mine-failure"), "product-mine-failure"),
+        (None, "returns a list"),
+    ],
+)
+async def test_a_function_that_would_take_the_place_of_another_is_refused_by_name(
+    database: str, ids: tuple[str, ...] | None, says: str
+) -> None:
+    async def given_up(ctx: inngest.Context) -> None:
+        """What on_failure gets."""
+
+    def functions(client: inngest.Inngest, workflows: Workflows) -> list[inngest.Function[Any]]:
+        @client.create_function(fn_id="other", trigger=inngest.TriggerEvent(event="other"), on_failure=given_up)
+        async def other(ctx: inngest.Context) -> None:
+            """Has an id of its own."""
+
+        made = [other]
+        for fn_id in ids or ():
+
+            @client.create_function(fn_id=fn_id, trigger=inngest.TriggerEvent(event="x"), on_failure=given_up)
+            async def function(ctx: inngest.Context) -> None:
+                """Has an id that another has."""
+
+            made.append(function)
+        return made if ids else cast("list[inngest.Function[Any]]", None)
+
+    async with stage(database, App(functions=functions), serve=False) as s:
+        with pytest.raises(ProgramFault, match=says):
+            all_functions(s.client, function_ports(s.platform))

@@ -28,6 +28,6 @@ async def register(url: str) -> None:
     if not (isinstance(answer, dict) and answer.get("ok") is True):
         said = answer.get("error") or answer.get("message") if isinstance(answer, dict) else None
         raise NotRegistered(
-            f"the function server did not take the functions: {said or 'it gave no reason'}. "
+            f"the function server did not take the functions: {str(said or 'it gave no reason').removesuffix('.')}. "
             "Check that INNGEST_DEV or INNGEST_BASE_URL names a server that runs."
         )
