@@ -3,51 +3,37 @@
 If the process dies in here, the claim row says what may be done: nothing had left, or it may have and the table's last row decides.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, assert_never
-
-from pydantic import BaseModel
+from typing import assert_never
 
 from agentic.contract.clock import Clock
 from agentic.contract.encoding import encode
-from agentic.contract.errors import ClaimInFlight, ClaimLost, GiveUp, ProgramFault, StorageUnavailable
-from agentic.contract.faults import where
-from agentic.contract.results import ErrorCode, Said, ToolResult
+from agentic.contract.errors import ClaimInFlight, ClaimLost, ProgramFault, StorageUnavailable
+from agentic.contract.results import ErrorCode, ToolResult
 from agentic.services.tools.artifacts import ArtifactKeeper, InTheRow
 from agentic.services.tools.attempt import Attempt, Claimed, Decided, Prepared
 from agentic.services.tools.boundary import Facts, bounded
-from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.context import CallContext, answer_reserve_s
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import Ending, HandlerEnd, ending
-from agentic.services.tools.handlers.errors import DefiniteRefusal, HandlerError
+from agentic.services.tools.handlers.errors import HandlerError
+from agentic.services.tools.handling import HandlerAnswer, ask, handled, reason_of, refused
 from agentic.services.tools.keys import vendor_key
 from agentic.services.tools.meter import Account, Meter, Silence
 from agentic.services.tools.metering import Hold
 from agentic.services.tools.models import MAX_OUTPUT_BYTES
 from agentic.services.tools.outcomes import refusal
-from agentic.services.tools.ports import CallEnd, CallLedger, Claim, Probe
+from agentic.services.tools.ports import CallEnd, CallLedger, Claim
 from agentic.services.tools.records import ArtifactRecord
 from agentic.services.tools.redaction import redact
-from agentic.services.tools.result_boundary import said_text
 from agentic.services.tools.tracing import closed_span
 
 PROBE_TIMEOUT_S = 15.0
 """A probe runs after the call's own deadline, inside the grace of the claim's lease."""
 _STORE_ATTEMPTS = 3
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HandlerAnswer:
-    """What a handler did, as a value."""
-
-    end: HandlerEnd
-    value: Any = None
-    error: Exception | None = None
 
 
 class Execution:
@@ -80,7 +66,7 @@ class Execution:
         """
         at = decided.call.at
         ctx = self.read_context(decided.call)
-        answer = await self._handle(decided.tool, decided.model, ctx)
+        answer = await handled(decided.tool, decided.model, ctx)
         at.used(ctx.secrets)
         result, artifacts = await self._result(decided.call, decided.tool, ctx, answer)
         account = await self._read_account(decided.call, ctx, answer, result, hold)
@@ -115,7 +101,7 @@ class Execution:
         repeats = claim.repeats
         while True:
             ctx = self._effect_context(claimed, watermark)
-            answer = await self._handle(claimed.tool, claimed.model, ctx)
+            answer = await handled(claimed.tool, claimed.model, ctx)
             call.at.used(ctx.secrets)
             what = ending(
                 answer.end,
@@ -161,7 +147,7 @@ class Execution:
         known = await self.probed(claimed)
         if known is not None:
             return known
-        reason = _reason(cause)
+        reason = reason_of(cause)
 
         async def give_up(claim: Claim, end: CallEnd) -> bool:
             return await self._ledger.uncertain(claim, end, reason=reason)
@@ -180,7 +166,7 @@ class Execution:
         if claimed.tool is not None and claimed.tool.probe is not None and claimed.model is not None:
             ctx = self._effect_context(claimed, _Watermark(set_=True))
             ctx.deadline = self._clock.monotonic() + PROBE_TIMEOUT_S
-            probed = await _probe(claimed.tool.probe, claimed.model, ctx)
+            probed = await ask(claimed.tool.probe, claimed.model, ctx)
             claimed.call.at.used(ctx.secrets)
             if probed is not None and probed.value is not None:
                 return await self._complete(claimed, ctx, probed, silence=Silence.SPENT)
@@ -230,39 +216,12 @@ class Execution:
             secrets=call.at.secrets,
         )
 
-    async def _handle(self, tool: Tool, model: BaseModel, ctx: CallContext) -> HandlerAnswer:
-        if ctx.remaining_s == 0:
-            return HandlerAnswer(end=HandlerEnd.NOT_STARTED)
-        limit = asyncio.timeout(ctx.remaining_s + answer_reserve_s(ctx.timeout_s))
-        try:
-            async with limit:
-                return HandlerAnswer(end=HandlerEnd.RETURNED, value=await tool.handler.execute(ctx, model))
-        except DefiniteRefusal as error:
-            return HandlerAnswer(
-                end=HandlerEnd.RETRYABLE_REFUSAL if error.leaves_no_claim else HandlerEnd.DEFINITE_REFUSAL, error=error
-            )
-        except GiveUp:
-            raise
-        except TimeoutError as error:
-            return HandlerAnswer(end=HandlerEnd.TIMED_OUT if limit.expired() else HandlerEnd.RAISED, error=error)
-        except asyncio.CancelledError as error:
-            if asked_to_stop():
-                raise
-            escaped = RuntimeError(f"{ctx.tool} let a cancellation of its own escape")
-            escaped.__cause__ = error
-            return HandlerAnswer(end=HandlerEnd.RAISED, error=escaped)
-        except Exception as error:
-            if type(error) in tool.refusals:
-                return HandlerAnswer(end=HandlerEnd.BUSINESS_REFUSAL, error=error)
-            _log.warning("%s raised %s", ctx.tool, where(error))
-            return HandlerAnswer(end=HandlerEnd.RAISED, error=error)
-
     async def _result(
         self, call: Prepared, tool: Tool | None, ctx: CallContext, answer: HandlerAnswer
     ) -> tuple[ToolResult, list[ArtifactRecord]]:
         """What the call answers, and what is to be kept beside it."""
         if answer.end is not HandlerEnd.RETURNED:
-            result = _refused(call, tool, answer)
+            result = refused(call, tool, answer)
             # what a handler's refusal quotes is of the tool's label, or the lower one the handler gave (ADR 0012)
             trust = call.spec.output_trust.lowered_by(ctx.output_trust)
             return result.model_copy(update={"meta": result.meta.model_copy(update={"trust": trust})}), []
@@ -368,40 +327,6 @@ class _Watermark:
     set_: bool
 
 
-async def _probe(probe: Probe, model: BaseModel, ctx: CallContext) -> HandlerAnswer | None:
-    """The probe's answer; ``None`` when it cannot tell."""
-    try:
-        async with asyncio.timeout(ctx.remaining_s):
-            return HandlerAnswer(end=HandlerEnd.RETURNED, value=await probe(ctx, model))
-    except (Exception, asyncio.CancelledError) as error:
-        if isinstance(error, asyncio.CancelledError) and asked_to_stop():
-            raise
-        # a probe that fails tells nothing; the operator is asked instead
-        _log.warning("the probe of %s could not tell whether the call happened (%s)", ctx.tool, type(error).__name__)
-        return None
-
-
-def _refused(call: Prepared, tool: Tool | None, answer: HandlerAnswer) -> ToolResult:
-    """The refusal a handler's end other than a return answers with."""
-    match answer.end:
-        case HandlerEnd.BUSINESS_REFUSAL:
-            code = tool.refusals[type(answer.error)] if tool and answer.error else ErrorCode.INTERNAL_ERROR
-            return refusal(code, said=_said("domain", _words(answer.error), call.at))
-        case HandlerEnd.DEFINITE_REFUSAL | HandlerEnd.RETRYABLE_REFUSAL:
-            if not isinstance(answer.error, DefiniteRefusal):
-                return refusal(ErrorCode.RETRYABLE_UPSTREAM)
-            words = answer.error.external_text
-            return refusal(answer.error.code, said=_said("remote", words, call.at) if words else None)
-        case HandlerEnd.TIMED_OUT | HandlerEnd.NOT_STARTED:
-            return refusal(ErrorCode.TIMEOUT)
-        case HandlerEnd.RAISED:
-            return refusal(ErrorCode.INTERNAL_ERROR)
-        case HandlerEnd.RETURNED:
-            raise ProgramFault(f"{call.spec.name} returned; that is no refusal")
-        case _ as never:
-            assert_never(never)
-
-
 def _observed(at: Attempt, ctx: CallContext, result: ToolResult) -> None:
     """Hand what a successful call saw to the run's breakers, and the job it would wait for to its leader."""
     if result.ok and ctx.evidence is not None and at.call.wire_call_id is not None:
@@ -424,24 +349,3 @@ def _without_secrets(at: Attempt) -> str | None:
     if not at.secrets or at.arguments is None:
         return None
     return encode(redact(at.arguments, at.secrets)).decode()
-
-
-def _said(by: Literal["remote", "domain"], words: str, at: Attempt) -> Said:
-    return Said(by=by, text=said_text(words, at.secrets))
-
-
-def _words(error: Exception | None) -> str:
-    try:
-        return str(error)
-    except Exception:  # a refusal is an answer even when its text cannot be had
-        return type(error).__name__
-
-
-def _reason(cause: HandlerAnswer | None) -> str:
-    if cause is None:
-        return "the worker died after the effect may have left"
-    if cause.end is HandlerEnd.NOT_STARTED:
-        return "an earlier attempt ended unknown, and no time was left for another"
-    if cause.end is HandlerEnd.TIMED_OUT:
-        return "no answer before the deadline"
-    return f"the handler failed after the effect may have left ({type(cause.error).__name__})"
