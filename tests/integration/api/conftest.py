@@ -93,6 +93,27 @@ class Stage:
         assert [approval["status"] for approval in approvals] == ["pending"]
         return run, approvals[0]["id"]
 
+    async def artifact(self, run: str, body: bytes = b"<p>hello</p>") -> str:
+        """What a call of the run would have left: a page of a stranger's; its id."""
+        id = uuid4()
+        await self.platform.database.count(
+            "insert into agent.artifacts (id, organization_id, run_id, media_type, trust, sha256, size_bytes, complete, body) "
+            "select %(id)s, organization_id, id, 'text/html', 'external', encode(sha256(%(body)s::bytea), 'hex'), "
+            "length(%(body)s::bytea), true, %(body)s from agent.runs where id = %(run)s",
+            {"id": id, "run": UUID(run), "body": body},
+        )
+        return str(id)
+
+    async def uncertain(self, user: UUID) -> tuple[str, str]:
+        """A run whose call came to an unknown end: its id and the call's reference."""
+        run, approval = await self.waiting(user)
+        self.tampers["post"] = ConnectionResetError("the line went dead")
+        async with self.as_(user) as http:
+            await http.post(f"/v1/approvals/{approval}/approve")
+            await self.lead(run)
+            del self.tampers["post"]
+            return run, (await http.get("/v1/uncertain")).json()["uncertain"][-1]["ref"]
+
     async def lead(self, run: str, organization: UUID | None = None) -> str:
         """One segment of the run; where it ended."""
         return (await self.platform.leader.advance(organization or self.organization, UUID(run))).state

@@ -1,7 +1,7 @@
 """Artifacts over HTTP: a file for the organization it belongs to, and nothing for anybody else."""
 
 from typing import TYPE_CHECKING
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
@@ -13,23 +13,11 @@ if TYPE_CHECKING:
 PAGE = b"<script>alert('x')</script>"
 
 
-async def kept(stage: "Stage", run: str, *, media_type: str = "text/html") -> UUID:
-    """An artifact of the run, as a call would have left it."""
-    id = uuid4()
-    await stage.platform.database.count(
-        "insert into agent.artifacts (id, organization_id, run_id, media_type, trust, sha256, size_bytes, complete, body) "
-        "select %(id)s, organization_id, id, %(media_type)s, 'external', encode(sha256(%(body)s::bytea), 'hex'), "
-        "length(%(body)s::bytea), true, %(body)s from agent.runs where id = %(run)s",
-        {"id": id, "run": UUID(run), "body": PAGE, "media_type": media_type},
-    )
-    return id
-
-
 @pytest.mark.guarantee("B1")
 async def test_an_artifact_is_a_file_to_keep_and_no_page_to_show(stage: "Stage") -> None:
     user = await stage.person(Role.APPROVER)
     run, _ = await stage.waiting(user)
-    id = await kept(stage, run)
+    id = await stage.artifact(run, PAGE)
     async with stage.as_(user) as http:
         answer = await http.get(f"/v1/artifacts/{id}")
     assert (answer.status_code, answer.content) == (200, PAGE)
@@ -46,7 +34,7 @@ async def test_an_artifact_is_a_file_to_keep_and_no_page_to_show(stage: "Stage")
 async def test_somebody_elses_artifact_looks_like_one_that_is_not_there(stage: "Stage") -> None:
     user = await stage.person(Role.APPROVER)
     run, _ = await stage.waiting(user)
-    id, none = await kept(stage, run), uuid4()
+    id, none = await stage.artifact(run, PAGE), uuid4()
     elsewhere = uuid4()
     async with stage.as_(await stage.person(Role.ADMIN, elsewhere), elsewhere) as http:
         foreign, missing = await http.get(f"/v1/artifacts/{id}"), await http.get(f"/v1/artifacts/{none}")
