@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
