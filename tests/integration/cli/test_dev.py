@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -161,6 +162,15 @@ def test_an_app_that_does_not_exist_is_one_sentence_and_leaves_nothing_running(b
     assert ended.code == 1
     assert "there is no module 'nowhere'" in ended.err
     assert not (bare.folder / ".agentic" / "dev.json").exists()
+
+
+def test_a_taken_port_of_the_api_is_named_with_what_to_do(bare: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = bare("dev", "--app", "product:app", "--port", str(port))
+    assert ended.code == 1
+    assert f"the API cannot listen on 127.0.0.1:{port}" in ended.err
+    assert "--port" in ended.err
 
 
 def test_an_account_that_is_too_small_for_the_deployment_fails_the_check(bare: Shell) -> None:

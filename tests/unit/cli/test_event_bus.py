@@ -19,7 +19,9 @@ def nobody_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def services_on(database: str) -> DevAddress:
-    return DevAddress(engine="http://127.0.0.1:1", functions_port=2, app="product:app", database=database, pid=3)
+    return DevAddress(
+        engine="http://127.0.0.1:1", functions_port=2, app="product:app", database=database, folder="/product", pid=3
+    )
 
 
 def test_without_any_services_the_events_are_left_to_the_sweep(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ class DevAddress(Value):
         functions_port: the port that workers of the app share.
         app: import path of the app.
         database: which it works on, without its password.
+        folder: where the file stands; a copy of the folder has a copy of the file.
         pid: the process that holds them together.
     """
 
@@ -29,6 +30,7 @@ class DevAddress(Value):
     functions_port: int
     app: str
     database: str
+    folder: str
     pid: int
 
 
@@ -47,9 +49,9 @@ def announced(folder: Path, address: DevAddress) -> Iterator[None]:
 
 
 def running(folder: Path) -> DevAddress | None:
-    """The development services of this folder; ``None`` when nobody answers there."""
+    """The development services of this folder; ``None`` when nobody answers there, or the file was copied from another."""
     address = _read(folder / FILE)
-    if address is None:
+    if address is None or address.folder != str(folder.resolve()):
         return None
     try:
         answer = httpx.get(f"{address.engine}/health", timeout=_ANSWER_S, trust_env=False).json()

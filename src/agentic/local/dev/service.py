@@ -20,7 +20,7 @@ from agentic.functions.serve import function_client
 from agentic.local.dev.address import DevAddress, announced, running
 from agentic.local.dev.database import kept
 from agentic.local.dev.supervisor import Supervisor, WorkerPlan
-from agentic.local.engine import FunctionEngine
+from agentic.local.engine import FunctionEngine, PortUnavailable
 from agentic.local.engine.server import bind, serving
 from agentic.local.function_server import DEV, named_server, require_reachable
 from agentic.local.home import Home
@@ -95,7 +95,7 @@ async def serve_development(
         platform = await open_.enter_async_context(open_platform(app, database_url, bus=InngestBus(client)))
         await platform.catalogue.publish(tool.spec for tool in platform.registry)
         await platform.approval_store.put_member(who.organization_id, who.user_id, Role.ADMIN)
-        listener = bind(HOST, options.port)
+        listener = _listener(options.port)
         open_.callback(listener.close)
         api = create_api(api_ports(platform), JwtAuthenticator(home.token_secret()))
         await open_.enter_async_context(serving(api, listener))
@@ -113,6 +113,7 @@ async def serve_development(
             functions_port=functions_port,
             app=options.app,
             database=describe(database_url),
+            folder=str(home.folder.resolve()),
             pid=os.getpid(),
         )
         if server_url is not None:
@@ -122,6 +123,15 @@ async def serve_development(
         say(f'try: curl -H "Authorization: Bearer $({again} token)" {api_url}/v1/runs')
         say(f"{options.workers} at work; '{again} worker --app {options.app}' adds more; Ctrl-C stops everything")
         return await _until_stopped()
+
+
+def _listener(port: int) -> socket.socket:
+    try:
+        return bind(HOST, port)
+    except PortUnavailable as taken:
+        raise ProgramFault(
+            f"the API cannot listen on {HOST}:{port} ({taken.reason}); stop the program that holds the port, or name another with --port"
+        ) from taken
 
 
 def free_port() -> int:

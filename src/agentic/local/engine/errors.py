@@ -19,6 +19,7 @@ class PortUnavailable(EngineError):
     def __init__(self, *, host: str, port: int, reason: str) -> None:
         self.host = host
         self.port = port
+        self.reason = reason
         super().__init__(
             f"The function engine cannot listen on {host}:{port} ({reason}): stop the program that holds the port, "
             "or start the engine with port 0 to get a free one."

@@ -52,8 +52,9 @@ def _attribute(path: str) -> object:
 
 def _place(error: Exception) -> str:
     """Where it was raised, past the frames of the import machinery."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
-    return f" in {frames[-1].filename}, line {frames[-1].lineno}" if frames[1:] else ""
+    machinery = ("<frozen", __file__, str(importlib.__file__))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(machinery)]
+    return f" in {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
 
 
 def _checked(app: object, path: str) -> App:
