@@ -15,7 +15,8 @@ class NodeFailed(inngest.NonRetriableError):
 
     Attributes:
         node: id of the node, or of the wait.
-        reason: stable: an error code of a call, or ``cancelled``, ``deadline``, ``crash_loop``, ``node_reused``, ``program_fault``.
+        reason: stable: an error code of a call, or ``cancelled``, ``deadline``, ``crash_loop``, ``node_reused``, ``program_fault``; of
+            a workflow that has ended before, its code, or ``over``.
         result: the call's answer, where there was one.
     """
 
