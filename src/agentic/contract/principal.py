@@ -41,16 +41,20 @@ class Principal(Value):
         return tool in self.scopes
 
 
+MOST = 1_000_000_000
+"""No ceiling is higher: a bound that the database cannot compare with would leave its run unled for ever."""
+
+
 class RunCeilings(Value):
     """Upper bounds of one run. ``None`` means unbounded."""
 
-    max_model_requests: int | None = Field(default=100, ge=1)
+    max_model_requests: int | None = Field(default=100, ge=1, le=MOST)
     """Provider requests over the whole run."""
-    max_tool_calls: int | None = Field(default=200, ge=1)
+    max_tool_calls: int | None = Field(default=200, ge=1, le=MOST)
     """Calls that ran or were refused; a replay costs none."""
-    max_run_duration_s: int | None = Field(default=3600, ge=1)
+    max_run_duration_s: int | None = Field(default=3600, ge=1, le=MOST)
     """Leased seconds, not waiting ones (ADR 0023)."""
-    max_cost: Decimal | None = Field(default=None, ge=0)
+    max_cost: Decimal | None = Field(default=None, ge=0, le=MOST, decimal_places=30)
     """Money over the run's tree, in the meter's currency."""
 
     def lowered_by(self, asked: "RunCeilings") -> "RunCeilings":

@@ -1,7 +1,7 @@
 """Runs over HTTP: once per request key, and only for members of their organization."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -40,11 +40,25 @@ async def test_the_same_key_with_another_input_is_a_conflict(stage: "Stage") -> 
         {"request_key": "a\u0000b"},
         {"organization_id": str(uuid4())},
         {"user_id": str(uuid4())},
+        {"ceilings": {"max_cost": "1e200000"}},
+        {"ceilings": {"max_cost": "1e-200000"}},
+        {"ceilings": {"max_tool_calls": 10**30}},
     ],
-    ids=["unknown agent", "empty input", "long input", "empty key", "key with NUL", "organization", "user"],
+    ids=[
+        "unknown agent",
+        "empty input",
+        "long input",
+        "empty key",
+        "key with NUL",
+        "organization",
+        "user",
+        "cost no numeric holds",
+        "cost finer than any numeric",
+        "calls no integer holds",
+    ],
 )
 async def test_a_request_that_cannot_be_is_refused_before_anything_starts(
-    stage: "Stage", wrong: dict[str, str]
+    stage: "Stage", wrong: dict[str, Any]
 ) -> None:
     async with stage.as_(await stage.person(Role.MEMBER)) as http:
         answer = await http.post("/v1/runs", json={**ASK, **wrong})
