@@ -1,5 +1,6 @@
 """``agentic dev`` and ``agentic worker``: an app on one machine, from nothing to a finished run, whatever is killed meanwhile."""
 
+import json
 import os
 import signal
 import socket
@@ -149,6 +150,32 @@ def test_a_worker_joins_the_services_of_its_folder_and_goes_in_order(bare: Shell
         assert joined.wait(timeout=READY_S) == 0
         joined.stdout.close()
         joined.stderr.close()
+
+
+def test_services_that_were_killed_come_back_where_they_were_for_the_workers_that_had_joined_them(bare: Shell) -> None:
+    def places() -> tuple[str, int]:
+        told = json.loads((bare.folder / ".agentic" / "dev.json").read_text())
+        return told["engine"], told["functions_port"]
+
+    with developing(bare) as (process, _):
+        before = places()
+        process.kill()
+    with developing(bare) as (process, address):
+        assert places() == before
+        headers = {"Authorization": f"Bearer {bare('token').out.strip()}"}
+        with httpx.Client(base_url=address, trust_env=False, timeout=30, headers=headers) as http:
+            body = {"agent": "scribe", "input": "Milk.", "request_key": "three"}
+            run_id = http.post("/v1/runs", json=body).json()["run_id"]
+            assert finished(http, run_id)["state"] == "succeeded"
+        workers = workers_of(process.pid)
+        process.kill()
+    assert not psutil.wait_procs(workers, timeout=READY_S)[1]
+    with (
+        socket.create_server(("127.0.0.1", before[1])),
+        socket.create_server(("127.0.0.1", int(before[0].rpartition(":")[2]))),
+        developing(bare),
+    ):
+        assert not set(places()) & set(before)
 
 
 def test_a_worker_without_a_function_server_says_what_to_start(bare: Shell) -> None:

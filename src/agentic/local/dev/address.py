@@ -48,6 +48,12 @@ def announced(folder: Path, address: DevAddress) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
+def left_behind(folder: Path, app: str) -> DevAddress | None:
+    """Where services of this app were that were killed. Workers that had joined them by hand still serve and send there."""
+    address = _read(folder / FILE)
+    return address if address is not None and address.app == app else None
+
+
 def running(folder: Path) -> DevAddress | None:
     """The development services of this folder; ``None`` when nobody answers there, or the file was copied from another."""
     address = _read(folder / FILE)

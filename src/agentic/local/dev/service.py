@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from agentic.api.app import create_api
 from agentic.api.auth import JwtAuthenticator
@@ -17,7 +18,7 @@ from agentic.contract.errors import ProgramFault
 from agentic.contract.principal import Role
 from agentic.functions.bus import InngestBus
 from agentic.functions.serve import function_client
-from agentic.local.dev.address import DevAddress, announced, running
+from agentic.local.dev.address import DevAddress, announced, left_behind, running
 from agentic.local.dev.database import kept
 from agentic.local.dev.supervisor import Supervisor, WorkerPlan
 from agentic.local.engine import FunctionEngine, PortUnavailable
@@ -83,9 +84,9 @@ async def serve_development(
         await open_.enter_async_context(kept(home.embedded(), say=say))
         environment: dict[str, str] = {}
         named, server_url = named_server(), None
+        before = left_behind(home.folder, options.app)
         if named is None:
-            engine = FunctionEngine(dsn=database_url)
-            await engine.start()
+            engine = await _engine(database_url, before)
             open_.push_async_callback(functools.partial(engine.stop, grace_s=_ENGINE_GRACE_S))
             server_url, environment = engine.url, {DEV: engine.url}
         else:
@@ -99,7 +100,7 @@ async def serve_development(
         open_.callback(listener.close)
         api = create_api(api_ports(platform), JwtAuthenticator(home.token_secret()))
         await open_.enter_async_context(serving(api, listener))
-        functions_port = options.functions_port or free_port()
+        functions_port = options.functions_port or _functions_port(before)
         plan = WorkerPlan(
             app=options.app,
             database_url=database_url,
@@ -132,6 +133,31 @@ def _listener(port: int) -> socket.socket:
         raise ProgramFault(
             f"the API cannot listen on {HOST}:{port} ({taken.reason}); stop the program that holds the port, or name another with --port"
         ) from taken
+
+
+async def _engine(database_url: str, before: DevAddress | None) -> FunctionEngine:
+    """Where the last one was, if that can be had."""
+    if before is not None:
+        again = FunctionEngine(dsn=database_url, port=urlsplit(before.engine).port or 0)
+        with contextlib.suppress(PortUnavailable):
+            await again.start()
+            return again
+    engine = FunctionEngine(dsn=database_url)
+    await engine.start()
+    return engine
+
+
+def _functions_port(before: DevAddress | None) -> int:
+    """That of the last workers, if no other program has taken it."""
+    if before is None:
+        return free_port()
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            probe.bind((HOST, before.functions_port))
+        except OSError:
+            return free_port()
+    return before.functions_port
 
 
 def free_port() -> int:
