@@ -105,7 +105,7 @@ def read_function(config: Mapping[str, Any]) -> FunctionDeclaration:
     step = config["steps"]["step"]
     if step["runtime"]["type"] != "http":
         raise RegistrationRefused(f"Function {function_id} is not served over HTTP: serve its app at /api/inngest.")
-    triggers: Sequence[Mapping[str, Any]] = config.get("triggers") or ()
+    triggers: Sequence[Mapping[str, Any]] = [dict(trigger) for trigger in config.get("triggers") or ()]
     try:
         flow = read_flow(config)
     except ValueError as wrong:

@@ -88,6 +88,12 @@ def build_app(*, store: Store, wake: Callable[[], None], registered: Callable[[s
         answer = {"ids": [], "status": 503, "error": f"the engine's database does not answer: {error}"}
         return JSONResponse(answer, status_code=503)
 
+    @app.exception_handler(psycopg.DataError)
+    async def unstorable(_: Request, error: Exception) -> JSONResponse:
+        # Names and ids are text in the database, which takes no zero byte.
+        answer = {"ids": [], "ok": False, "status": 400, "error": f"the engine's database cannot store it: {error}"}
+        return JSONResponse(answer, status_code=400)
+
     @app.get("/health")
     async def health() -> dict[str, str]:
         return {"engine": "agentic", "status": "ok"}

@@ -62,6 +62,21 @@ async def test_an_app_outside_this_machine_is_refused(bench: Bench) -> None:
     assert "shop.example" in answer.json()["error"]
 
 
+async def test_a_malformed_registration_is_refused_with_the_reason(bench: Bench) -> None:
+    url = "http://127.0.0.1:9/api/inngest"
+    function = {"id": "shop-a", "steps": {"step": {"runtime": {"type": "http", "url": url}}}, "triggers": []}
+    for changed, says in (
+        ({"triggers": "x"}, "cannot be read"),
+        ({"triggers": [7]}, "cannot be read"),
+        ({"id": "shop-\0"}, "cannot store it"),
+        ({"concurrency": 5}, "cannot be read"),
+    ):
+        body = {"appname": "shop", "url": url, "functions": [{**function, **changed}]}
+        answer = await _post(bench, "/fn/register", json=body)
+        assert (answer.status_code, answer.json()["ok"]) == (400, False), changed
+        assert says in answer.json()["error"], changed
+
+
 async def test_an_app_that_does_not_answer_is_named_with_what_to_do(bench: Bench) -> None:
     with pytest.raises(AppUnreachable, match=r"http://127\.0\.0\.1:9/api/inngest .*start the app first"):
         await bench.engine.sync("http://127.0.0.1:9/api/inngest")
