@@ -92,7 +92,8 @@ def _server(web: FastAPI, settings: WorkerSettings) -> uvicorn.Server:
 
 
 def _listener(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # without the protocol asyncio leaves Nagle's algorithm on, and a kept connection waits 40 ms for each answer
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if port:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
