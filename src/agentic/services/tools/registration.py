@@ -10,6 +10,7 @@ from agentic.services.tools.context import answer_reserve_s
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.domains import domain_faults
 from agentic.services.tools.handlers.errors import HandlerError
+from agentic.services.tools.metering import countable
 from agentic.services.tools.models import (
     FRAMEWORK_NAMES,
     MAX_MODEL_NAME_LENGTH,
@@ -147,6 +148,8 @@ def _effect_faults(spec: ToolSpec) -> Iterator[str]:
         yield "a metered tool declares cost_bound, the most one call can cost"
     if spec.cost_bound is not None and not spec.metered:
         yield "cost_bound is reserved for metered tools; declare metered=True"
+    if spec.cost_bound is not None and not countable(spec.cost_bound):
+        yield "cost_bound is an amount of at most 30 digits before and after the point"
 
 
 def _without_effect(spec: ToolSpec) -> tuple[IdempotencyClass, ...]:

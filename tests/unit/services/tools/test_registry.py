@@ -139,6 +139,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"policy_facts": ("is_new",)}, "nothing finds out the fact 'is_new'"),
     ({"metered": True}, "a metered tool declares cost_bound"),
     ({"cost_bound": "1.50"}, "cost_bound is reserved for metered tools"),
+    ({"metered": True, "cost_bound": "1e200000"}, "cost_bound is an amount of at most 30 digits"),
     ({"timeout_s": 121}, "a step has 120 seconds"),
     ({"batch_argument": "items", "model": Batch}, "batch_argument and max_batch_size go together"),
     ({"max_batch_size": 3, "model": Batch}, "batch_argument and max_batch_size go together"),
