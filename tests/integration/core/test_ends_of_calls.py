@@ -115,6 +115,20 @@ async def test_a_call_that_must_not_repeat_and_runs_out_of_time_is_unknown_not_f
         assert call.uncertain_reason == "no answer before the deadline"
 
 
+@pytest.mark.guarantee("J3")
+async def test_a_handler_that_ends_the_process_ends_its_own_call_and_nothing_else(database: str) -> None:
+    world = World()
+
+    async def exits(_ctx: CallContext, _args: Any) -> Any:
+        raise SystemExit(3)
+
+    async with harness(tools=[world.write(does=exits)], script=[SAVE, Say("Done.")], database_url=database) as h:
+        run_id = await h.start()
+        assert (await h.settle(run_id)).partial_reason == "outcome_unknown: notes.save"
+        [call] = await h.uncertain(run_id)
+        assert call.uncertain_reason == "the handler failed after the effect may have left (RuntimeError)"
+
+
 @pytest.mark.guarantee("J3", "J6")
 async def test_a_call_whose_time_is_up_before_its_handler_begins_is_late_and_not_unknown(database: str) -> None:
     """Nothing outside saw it, so the claim is free and the same call may run."""

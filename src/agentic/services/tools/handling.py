@@ -56,14 +56,21 @@ async def handled(tool: Tool, model: BaseModel, ctx: CallContext) -> HandlerAnsw
     except asyncio.CancelledError as error:
         if asked_to_stop():
             raise
-        escaped = RuntimeError(f"{ctx.tool} let a cancellation of its own escape")
-        escaped.__cause__ = error
-        return HandlerAnswer(end=HandlerEnd.RAISED, error=escaped)
+        return _escaped(error, f"{ctx.tool} let a cancellation of its own escape")
+    except SystemExit as error:  # else one handler would end this process, and with it every other call in hand
+        return _escaped(error, f"{ctx.tool} tried to end the process")
     except Exception as error:
         if type(error) in tool.refusals:
             return HandlerAnswer(end=HandlerEnd.BUSINESS_REFUSAL, error=error)
         _log.warning("%s raised %s", ctx.tool, where(error))
         return HandlerAnswer(end=HandlerEnd.RAISED, error=error)
+
+
+def _escaped(error: BaseException, what: str) -> HandlerAnswer:
+    _log.warning(what)
+    raised = RuntimeError(what)
+    raised.__cause__ = error
+    return HandlerAnswer(end=HandlerEnd.RAISED, error=raised)
 
 
 async def ask(probe: Probe, model: BaseModel, ctx: CallContext) -> HandlerAnswer | None:
