@@ -4,7 +4,7 @@ No model and no agent loop: what is measured begins where a call reaches the inv
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,6 +21,7 @@ from agentic.contract.principal import Principal, Role, RunCeilings
 from agentic.local.postgres import bootstrap_supabase, temporary_postgres
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.definition import AgentDefinition
+from agentic.services.provider_jobs.ports import JobProvider
 from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import internal_tool
@@ -156,8 +157,11 @@ async def open_url() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def open_stage() -> AsyncIterator[Stage]:
+async def open_stage(*, providers: Sequence[JobProvider] = ()) -> AsyncIterator[Stage]:
     """A stage on a server of its own, gone when the block ends.
+
+    Args:
+        providers: whose jobs are measured.
 
     Raises:
         EmbeddedPostgresError: no Postgres runs on this machine.
@@ -172,7 +176,11 @@ async def open_stage() -> AsyncIterator[Stage]:
         tally = Tally()
         platform = await stack.enter_async_context(
             open_platform(
-                App(tools=(*TOOLS, *run_app.app.tools), models={_MODEL: _silent_model, **run_app.app.models}),
+                App(
+                    tools=(*TOOLS, *run_app.app.tools),
+                    models={_MODEL: _silent_model, **run_app.app.models},
+                    providers=providers,
+                ),
                 url,
                 bus=RecordingBus(),
                 stores_on=lambda pool: CountedDatabase(pool, tally),

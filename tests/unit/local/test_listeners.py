@@ -52,7 +52,7 @@ async def test_a_stand_in_sends_small_answers_at_once() -> None:
             while not (connections := server._server.server_state.connections):  # noqa: ASYNC110 - they have no event
                 await asyncio.sleep(0)
         [connection] = connections
-        accepted = connection.transport.get_extra_info("socket")  # type: ignore[union-attr]
+        accepted = connection.transport.get_extra_info("socket")
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         writer.close()
         await writer.wait_closed()
