@@ -8,7 +8,7 @@ from agentic.contract.encoding import encode
 from agentic.contract.principal import Role
 from agentic.contract.results import ErrorCode, ToolResult
 from agentic.contract.trust import Trust
-from agentic.services.journal.models import UncertainCall
+from agentic.services.journal.models import Settlement, UncertainCall
 from agentic.services.tools.abandoned import AbandonedCall
 from agentic.services.tools.call_events import CallEvent, CallEventName, exported_call_id
 from agentic.services.tools.contracts import missing_contract, read_contract
@@ -31,6 +31,10 @@ class PostgresJournalStore:
     async def list_uncertain(self, organization_id: UUID, *, run_id: UUID | None) -> Sequence[UncertainCall]:
         rows = await self._db.all(self._sql["list_uncertain"], {"organization_id": organization_id, "run_id": run_id})
         return [UncertainCall.model_validate(row) for row in rows]
+
+    async def settled(self, organization_id: UUID, ref: str) -> Settlement | None:
+        row = await self._db.one(self._sql["settled"], {"organization_id": organization_id, "ref": text(ref)})
+        return None if row is None else Settlement(happened=row["kind"] == "confirmed", by=row["actor"], at=row["at"])
 
     async def confirm(self, call: UncertainCall, *, user_id: UUID, evidence: str) -> bool:
         answer = ToolResult(ok=True, data={"confirmed_by_operator": True, "evidence": evidence})

@@ -1,6 +1,7 @@
 """Uncertain calls over HTTP: an operator settles them, once, from evidence."""
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -33,7 +34,13 @@ async def test_an_operator_settles_a_call_with_evidence(stage: "Stage", act: str
         tree = (await http.get(f"/v1/runs/{run}")).json()
         assert tree["effects"][-1]["kind"] == kind
         assert tree["effects"][-1]["note"] == "asked the post office"
-        assert (await http.post(f"/v1/uncertain/{ref}/{act}", json={"evidence": "again"})).status_code == 404
+        again = await http.post(f"/v1/uncertain/{ref}/{act}", json={"evidence": "again"})
+        assert again.status_code == 409
+        assert f"was settled already: {kind}: it " in again.json()["error"]["message"]
+    elsewhere = uuid4()
+    other = await stage.person(Role.OPERATOR, organization=elsewhere)
+    async with stage.as_(other, elsewhere) as http:
+        assert (await http.post(f"/v1/uncertain/{ref}/{act}", json={"evidence": "not mine"})).status_code == 404
     assert stage.posted == ["per@fjord.example"]
 
 

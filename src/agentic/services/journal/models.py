@@ -22,3 +22,11 @@ class UncertainCall(Value):
     uncertain_reason: str
     effect_sent_at: datetime | None
     proposal_id: UUID | None
+
+
+class Settlement(Value):
+    """How an unknown outcome was settled."""
+
+    happened: bool
+    by: UUID
+    at: datetime

@@ -8,7 +8,7 @@ from uuid import UUID
 from agentic.contract.errors import Conflict, NotFound, NotPermitted
 from agentic.contract.plain import clean_text
 from agentic.contract.principal import Role
-from agentic.services.journal.models import UncertainCall
+from agentic.services.journal.models import Settlement, UncertainCall
 from agentic.services.tools.abandoned import AbandonedCall, AbandonedCalls
 from agentic.services.tools.call_events import CallEvent, EventSink, log_event, tell
 from agentic.services.tools.telemetry import count_uncertain
@@ -26,6 +26,10 @@ class JournalStore(Protocol):
 
     async def list_uncertain(self, organization_id: UUID, *, run_id: UUID | None) -> Sequence[UncertainCall]:
         """Calls whose outcome is unknown."""
+        ...
+
+    async def settled(self, organization_id: UUID, ref: str) -> Settlement | None:
+        """How an outcome of this reference was settled last; ``None`` when there never was one."""
         ...
 
     async def confirm(self, call: UncertainCall, *, user_id: UUID, evidence: str) -> bool:
@@ -80,11 +84,15 @@ class JournalService:
         """The uncertain call of this reference.
 
         Raises:
-            NotFound: there is none in this organization, or it is settled.
+            NotFound: there is none in this organization.
+            Conflict: it is settled; the message names who, when and how.
         """
         for call in await self._store.list_uncertain(organization_id, run_id=None):
             if call.ref == ref:
                 return call
+        settled = await self._store.settled(organization_id, ref)
+        if settled is not None:
+            raise _settled(ref, settled)
         raise NotFound(f"no uncertain call has the reference {ref}; 'agentic uncertain list' shows those that are open")
 
     async def settle(
@@ -99,7 +107,7 @@ class JournalService:
         Raises:
             NotFound: no such open call.
             NotPermitted: the person is not an operator.
-            Conflict: somebody else settled it first.
+            Conflict: it is settled already; the message names who, when and how.
         """
         evidence = clean_text(evidence).strip()
         if not MIN_EVIDENCE_CHARS <= len(evidence) <= MAX_EVIDENCE_CHARS:
@@ -115,7 +123,8 @@ class JournalService:
             raise NotPermitted(
                 f"settling an unknown outcome takes the role operator; this person is {role or 'no member'}"
             )
-        raise Conflict(f"call {ref} was settled by somebody else a moment ago")
+        await self.show(organization_id, ref)  # somebody settled it a moment ago, and the conflict says who
+        raise Conflict(f"call {ref} is being settled by somebody else; look again")
 
     async def sweep(self, *, grace_s: float, limit: int = 100) -> int:
         """Hand claims that nobody will propose again to an operator, and forget those that had no effect (J5).
@@ -146,3 +155,8 @@ class JournalService:
     async def sweep_holds(self, *, limit: int = 100) -> int:
         """Count as spent what a metered read holds that outlived its lease: the vendor may have charged (M1, ADR 0029)."""
         return await self._store.sweep_holds(limit=limit)
+
+
+def _settled(ref: str, settled: Settlement) -> Conflict:
+    how = "confirmed: it happened" if settled.happened else "denied: it did not happen"
+    return Conflict(f"call {ref} was settled already: {how}, said {settled.by} at {settled.at:%Y-%m-%d %H:%M:%S %Z}")

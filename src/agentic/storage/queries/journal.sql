@@ -8,6 +8,14 @@ from agent.idempotency_keys
 where organization_id = %(organization_id)s and state = 'uncertain' and (%(run_id)s::uuid is null or run_id = %(run_id)s)
 order by uncertain_at
 
+-- name: settled
+-- How an outcome of this reference was settled last, and by whom.
+select kind, actor, at from agent.effects
+where organization_id = %(organization_id)s and kind in ('confirmed', 'denied')
+  and left(encode(sha256(convert_to(scope, 'UTF8') || '\x00'::bytea || convert_to(key, 'UTF8')), 'hex'), 16) = %(ref)s
+order by at desc
+limit 1
+
 -- name: confirm
 -- It happened: the call is completed with what the operator saw. One decision, one line in the record. What was held for a metered
 -- one is spent.
