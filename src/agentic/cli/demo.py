@@ -28,6 +28,13 @@ def demo(
         ),
     ] = None,
     no_vendor_key: Annotated[bool, typer.Option("--no-vendor-key", help="Send without an idempotency key.")] = False,
+    enrich: Annotated[
+        bool,
+        typer.Option(
+            "--enrich",
+            help="Show work that a provider finishes later: submit, park, signed callback, settle once, go on. Sends no email.",
+        ),
+    ] = False,
     csv: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Your own CRM export; by default the one that ships with the package."),
@@ -47,12 +54,18 @@ def demo(
         console = Console(stderr=True, markup=False, highlight=False, emoji=False) if as_json else stdout_console()
         console.print(run_tree(tree, command(folder)))
 
+    if enrich and (crash or crash_at is not None or no_vendor_key):
+        raise typer.BadParameter(
+            "--enrich sends no email, so --crash, --crash-at and --no-vendor-key do not go with it",
+            param_hint="--enrich",
+        )
     folder = settings_of(context).folder
     options = DemoOptions(
         yes=yes,
         json=as_json,
         crash_at=_point(crash_at, crash=crash),
         vendor_key=not no_vendor_key,
+        enrich=enrich,
         csv=csv,
         folder=DEFAULT_FOLDER if folder is None else folder,
     )

@@ -45,3 +45,13 @@ def test_the_help_of_the_demo_says_every_point_in_words(capsys: pytest.CaptureFi
     lines = capsys.readouterr().out.splitlines()
     for point, sentence in SENTENCES.items():
         assert any(line.split() == [point, *sentence.split()] for line in lines)
+
+
+@pytest.mark.parametrize("other", [["--crash"], ["--crash-at", "after-park"], ["--no-vendor-key"]])
+def test_the_demo_that_sends_no_email_refuses_what_is_about_emails(
+    other: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["demo", "--enrich", *other])
+    assert ended.value.code == 2
+    assert "--enrich sends no email" in capsys.readouterr().err

@@ -10,34 +10,43 @@ from agentic.local.crash_points.dying import dying_model, dying_tool
 from agentic.local.demo.agent import definition
 from agentic.local.demo.crm_tools import crm_tools
 from agentic.local.demo.email_tool import MAIL, email_tool
+from agentic.local.demo.enrichment import agent as finder
 from agentic.local.demo.rehearsal import rehearsal
-from agentic.local.demo.settings import REHEARSAL, DemoSettings
+from agentic.local.demo.settings import REHEARSAL, DemoSettings, Target
 from agentic.local.home import DATABASE_URL
 from agentic.services.connections.fixed import FixedConnections
+from agentic.services.provider_jobs.fullenrich import FullEnrich, FullEnrichAccount
 from agentic.storage.pool import Pool, open_pool
 
 
 def demo_app(pool: Pool, settings: DemoSettings) -> App:
-    """The app over a database that has the CRM's tables."""
+    """The app over a database that has the CRM's tables. Both stories are in it, so that either leads what the other left behind."""
+    jobs = FullEnrichAccount(
+        key=settings.jobs.key, origin=settings.jobs.url, callback_origin=settings.jobs.callback_url
+    )
+    target = settings.target
     email = email_tool(settings.mail, vendor_key=settings.vendor_key, timeout_s=settings.email_timeout_s)
-    models: dict[str, Callable[[], object]] = {REHEARSAL: lambda: rehearsal(settings.target)}
+    models: dict[str, Callable[[], object]] = {finder.ENRICHMENT_REHEARSAL: lambda: finder.rehearsal(settings.people)}
+    if target is not None:
+        models[REHEARSAL] = lambda: rehearsal(target)
     if settings.crash is not None:
         armed = ArmedByFile(settings.crash.armed)
         email = dying_tool(email, settings.crash.point, armed)
         if settings.crash.point is CrashPoint.MODEL_STREAM:
-            models = {settings.model: lambda: dying_model(_model(settings), armed)}
+            models[settings.model] = lambda: dying_model(_model(settings.model, target), armed)
     return App(
         tools=(*crm_tools(pool), email),
-        agents=(definition(settings.model),),
+        agents=(*([definition(settings.model)] if target is not None else ()), finder.definition(settings.model)),
         models=models,
+        providers=(FullEnrich(jobs),),
         connections=FixedConnections({MAIL: settings.mail.key}),
     )
 
 
-def _model(settings: DemoSettings) -> object:
+def _model(model: str, target: Target | None) -> object:
     from agentic.runtime.agent.agno.providers import resolve  # half a second that nobody else spends here
 
-    return rehearsal(settings.target) if settings.model == REHEARSAL else resolve(settings.model, {})
+    return rehearsal(target) if model == REHEARSAL and target is not None else resolve(model, {})
 
 
 @asynccontextmanager

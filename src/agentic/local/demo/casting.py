@@ -4,7 +4,8 @@ import os
 from dataclasses import dataclass
 
 from agentic.local.demo import crm
-from agentic.local.demo.agent import pick_target
+from agentic.local.demo.agent import NobodyToWrite, pick_target
+from agentic.local.demo.enrichment.people import Sought, require_somebody, sought
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.settings import REHEARSAL, Target
 from agentic.local.function_server import NamedServer, named_server, require_reachable
@@ -19,13 +20,15 @@ class Casting:
     Attributes:
         model: the model string, or the rehearsal's name.
         report: the contacts, read.
-        target: whom the story is about.
+        target: whom the email's story is about; ``None`` only where the other story is told.
+        people: whose missing addresses are looked up, where that story is told.
         named: the person's own function server, if the environment names one.
     """
 
     model: str
     report: crm.ImportReport
-    target: Target
+    target: Target | None
+    people: tuple[Sought, ...]
     named: NamedServer | None
 
 
@@ -35,16 +38,29 @@ def cast(options: DemoOptions) -> Casting:
     Raises:
         CsvProblem: the contacts cannot be read.
         NobodyToWrite: none of them has an email.
+        NobodyToFind: addresses are to be looked up, and nobody can be.
         FunctionServerAway: the environment names a function server that does not answer.
         ProgramFault: the model cannot be made; says what is missing.
     """
     file = options.csv or crm.SAMPLE
     report = crm.load_contacts(file)
-    target = pick_target(report, file.name)
+    people = sought(report.contacts)
+    if options.enrich:
+        require_somebody(people, file.name)
+    target = _target(report, file.name, needed=not options.enrich)
     named = named_server()
     if named is not None:
         require_reachable(named)
-    return Casting(model=_model(), report=report, target=target, named=named)
+    return Casting(model=_model(), report=report, target=target, people=people, named=named)
+
+
+def _target(report: crm.ImportReport, file: str, *, needed: bool) -> Target | None:
+    try:
+        return pick_target(report, file)
+    except NobodyToWrite:
+        if needed:
+            raise
+        return None
 
 
 def _model() -> str:

@@ -12,6 +12,9 @@ from typing import Any
 from agentic.contract.errors import AgenticError
 from agentic.local.demo.asking import can_ask
 from agentic.local.demo.casting import MODEL, Casting, cast
+from agentic.local.demo.enrichment.summary import EnrichmentSummary
+from agentic.local.demo.enrichment.summary import broken_promise as broken_promise_of_jobs
+from agentic.local.demo.enrichment.summary import summary as summary_of_jobs
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.screen import Screen
 from agentic.local.demo.settings import REHEARSAL
@@ -25,6 +28,7 @@ OK, FAILED, CANNOT_ASK, INTERRUPTED = 0, 1, 2, 130
 Tree = Mapping[str, Any]
 Emails = Sequence[Mapping[str, Any]]
 ShowTree = Callable[[Tree], None]
+End = Summary | EnrichmentSummary
 
 
 @dataclass(kw_only=True, slots=True)
@@ -47,8 +51,9 @@ def demo(options: DemoOptions, show_tree: ShowTree | None = None) -> int:
     began = time.monotonic()
     screen = Screen()
     if not options.yes and not can_ask():
+        sent = "the batch" if options.enrich else "the email"
         return _failed(
-            "the demo asks before the email is sent, and there is no terminal to ask in; add --yes to answer yes",
+            f"the demo asks before {sent} is sent, and there is no terminal to ask in; add --yes to answer yes",
             options,
             screen,
             status=CANNOT_ASK,
@@ -74,7 +79,7 @@ def demo(options: DemoOptions, show_tree: ShowTree | None = None) -> int:
 
 async def _tell(
     options: DemoOptions, casting: Casting, screen: Screen, run: "_Run", *, elapsed: Callable[[], float]
-) -> tuple[Tree, Emails, Summary]:
+) -> tuple[Tree, Emails, End]:
     _end_in_order_on(signal.SIGTERM)
     home = Home(options.folder)
     workers = Workers()
@@ -83,12 +88,13 @@ async def _tell(
         await workers.prepare()
         url = await open_.enter_async_context(_database(home, screen))
         # imported late: it takes a second or two, in which Postgres and the first worker start
+        from agentic.local.demo.enrichment.story import EnrichmentStory
         from agentic.local.demo.stage import set_stage
         from agentic.local.demo.story import Story
 
         stage = await open_.enter_async_context(set_stage(url, home, options, casting, workers, screen))
         open_.push_async_callback(workers.stop)  # before what they work with
-        story = Story(stage, options, screen, casting, elapsed)
+        story = (EnrichmentStory if options.enrich else Story)(stage, options, screen, casting, elapsed)
         try:
             tree = await story.tell()
         except BaseException as error:
@@ -101,6 +107,21 @@ async def _tell(
         emails = await stage.emails(tree["run"]["id"])
         for left in await stage.still_open():
             screen.note(_goes_on(str(left)))
+        if isinstance(story, EnrichmentStory):
+            return (
+                tree,
+                emails,
+                summary_of_jobs(
+                    tree,
+                    story.booked,
+                    model=casting.model,
+                    emails=len(emails),
+                    callbacks=story.callbacks,
+                    found=story.found,
+                    parked=story.parked,
+                    seconds=elapsed(),
+                ),
+            )
         end = summary(
             tree,
             emails,
@@ -130,10 +151,10 @@ async def _database(home: Home, screen: Screen) -> AsyncIterator[str]:
         await asyncio.to_thread(database.__exit__, None, None, None)
 
 
-def _conclude(end: Summary, emails: Emails, tree: Tree, options: DemoOptions, screen: Screen) -> int:
+def _conclude(end: End, emails: Emails, tree: Tree, options: DemoOptions, screen: Screen) -> int:
     for email in emails:
         screen.email(email)
-    if end.answered_from_key:
+    if isinstance(end, Summary) and end.answered_from_key:
         screen.done("Attempt 2 was answered under the same key: accepted once, sent once")
     for call in tree["uncertain"]:
         screen.note(f"Whether {call['tool']} happened is not known. Look into the mailbox, then settle it:")
@@ -141,10 +162,12 @@ def _conclude(end: Summary, emails: Emails, tree: Tree, options: DemoOptions, sc
         screen.note(
             f'  {command(options.folder)} uncertain confirm {call["ref"]} --evidence "it is in Sent"   (or deny)'
         )
-    broken = broken_promise(end, options)
+    broken = broken_promise(end, options) if isinstance(end, Summary) else broken_promise_of_jobs(end)
     if broken is None:
-        if end.rejected and end.emails_sent == 0:
+        if end.rejected and isinstance(end, Summary) and end.emails_sent == 0:
             screen.done("You rejected it; no email was sent.")
+        elif end.rejected:
+            screen.done("You rejected it; nobody was looked up.")
         screen.done(f"Done in {end.seconds:.1f} s", f"run {end.run_id}")
         _print_line(options, end.line())
         return OK
@@ -172,7 +195,7 @@ def _how_to_go_on(screen: Screen, approval_id: str, options: DemoOptions) -> Non
     agentic = command(options.folder)
     screen.title("Nothing was decided; the run waits in the database. To go on:")
     screen.note(f"{agentic} approvals approve {approval_id}   (or reject)")
-    screen.note(f"{agentic} demo   whose worker carries out what was decided")
+    screen.note(f"{agentic} demo{' --enrich' if options.enrich else ''}   whose worker carries out what was decided")
 
 
 def _goes_on(run_id: str) -> str:

@@ -16,6 +16,7 @@ class DemoOptions:
         json: end with one JSON object as the last line of standard output.
         crash_at: kill the process that has the run in hand at this point; ``None`` kills nobody.
         vendor_key: give ``email.send`` the provider's idempotency key; ``False`` shows a tool without one.
+        enrich: tell the story of work that a provider finishes later, in place of the email's.
         csv: the person's own CRM export; ``None`` takes the one that ships with the package.
         folder: where the database, the mailbox and the logs are kept.
     """
@@ -24,5 +25,6 @@ class DemoOptions:
     json: bool = False
     crash_at: CrashPoint | None = None
     vendor_key: bool = True
+    enrich: bool = False
     csv: Path | None = None
     folder: Path = DEFAULT_FOLDER

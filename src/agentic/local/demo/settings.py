@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from agentic.contract.errors import ProgramFault
 from agentic.contract.values import Value
 from agentic.local.crash_points import CrashPoint
+from agentic.local.demo.enrichment.people import Sought
 
 VARIABLE = "AGENTIC_DEMO_SETTINGS"
 EMAIL_TIMEOUT_S = 20.0
@@ -34,6 +35,20 @@ class MailAccount(Value):
     grant: str
 
 
+class JobsAccount(Value):
+    """The account with the provider that finishes work later.
+
+    Attributes:
+        url: origin of the provider.
+        key: sends requests and signs callbacks.
+        callback_url: origin of the API, where it reports.
+    """
+
+    url: str
+    key: str
+    callback_url: str
+
+
 class Crash(Value):
     """Where workers are to die.
 
@@ -54,7 +69,9 @@ class DemoSettings(Value):
         mail: where emails go.
         vendor_key: whether ``email.send`` uses the provider's idempotency key.
         email_timeout_s: how long one send may take.
-        target: whom the story is about.
+        target: whom the email's story is about; ``None`` when nobody in the contacts has an email.
+        jobs: where addresses are looked up.
+        people: whose addresses are.
         crash: where workers die; ``None`` for nowhere.
     """
 
@@ -62,7 +79,9 @@ class DemoSettings(Value):
     mail: MailAccount
     vendor_key: bool
     email_timeout_s: float
-    target: Target
+    target: Target | None
+    jobs: JobsAccount
+    people: tuple[Sought, ...] = ()
     crash: Crash | None = None
 
     @classmethod

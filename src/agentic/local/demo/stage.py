@@ -25,18 +25,21 @@ from agentic.local.demo.casting import Casting
 from agentic.local.demo.database_check import require_room
 from agentic.local.demo.decider import decide_and_die
 from agentic.local.demo.email_tool import RUN_ID
+from agentic.local.demo.enrichment.vendor import Vendor, price_credits
 from agentic.local.demo.membership import give_at_least
 from agentic.local.demo.only_one import only_demo
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.person import Person
 from agentic.local.demo.screen import Screen
-from agentic.local.demo.settings import EMAIL_TIMEOUT_S, VARIABLE, Crash, DemoSettings, MailAccount
+from agentic.local.demo.settings import EMAIL_TIMEOUT_S, VARIABLE, Crash, DemoSettings, JobsAccount, MailAccount
 from agentic.local.demo.workers import Workers
 from agentic.local.engine import FunctionEngine
 from agentic.local.engine.server import bind, serving
 from agentic.local.function_server import DEV
 from agentic.local.home import Home
+from agentic.local.providers.fullenrich import FullEnrichStandIn
 from agentic.local.providers.mail import MailServer, MailStore
+from agentic.local.providers.stand_in import StandInServer
 from agentic.local.worker import WorkerProcess, WorkerSettings
 from agentic.runtime.agent.timings import Timings
 from agentic.services.tools.default_invoker import InvokerSettings
@@ -58,6 +61,7 @@ class Stage:
         requester: the person who asks for the work.
         approver: another person, who may decide.
         killer: has a process die at a point; ``None`` when nobody is to.
+        vendor: finishes work later and reports it.
     """
 
     platform: Platform
@@ -66,9 +70,10 @@ class Stage:
     killer: crash.Killer | None
     workers: Workers
     logs: Path
+    vendor: Vendor
+    organization_id: UUID
     _engine: FunctionEngine | None
     _function: str
-    _organization_id: UUID
     _approver_id: UUID
     _mail: MailAccount
     _database_url: str
@@ -93,7 +98,7 @@ class Stage:
         return await decide_and_die(
             approval_id,
             database_url=self._database_url,
-            organization_id=self._organization_id,
+            organization_id=self.organization_id,
             user_id=self._approver_id,
         )
 
@@ -112,7 +117,7 @@ class Stage:
 
     async def still_open(self) -> list[UUID]:
         """This folder's runs that are not over, oldest first."""
-        recent = await self.platform.runs.page(self._organization_id, limit=_RECENT)
+        recent = await self.platform.runs.page(self.organization_id, limit=_RECENT)
         return [run["id"] for run in reversed(recent.rows) if run["finished_at"] is None]
 
     async def emails(self, run_id: UUID) -> list[dict[str, Any]]:
@@ -169,12 +174,23 @@ async def set_stage(
         mail = MailAccount(url=mail_server.url, key=key, grant=grant)
         screen.done("Mail provider", f"stand-in at {mail.url}; nothing leaves this machine")
 
+        jobs_key = secrets.token_urlsafe(24)
+        stand_in = FullEnrichStandIn(jobs_key)
+        finds = await open_.enter_async_context(StandInServer(stand_in))
+        if options.enrich:
+            screen.done("FullEnrich", f"stand-in at {finds.url}")
+        listener = bind(HOST, 0)
+        open_.callback(listener.close)
+        api_url = f"http://{HOST}:{listener.getsockname()[1]}"
+
         settings = DemoSettings(
             model=casting.model,
             mail=mail,
             vendor_key=options.vendor_key,
             email_timeout_s=crash.EMAIL_TIMEOUT_S if killer else EMAIL_TIMEOUT_S,
             target=casting.target,
+            jobs=JobsAccount(url=finds.url, key=jobs_key, callback_url=api_url),
+            people=casting.people,
             crash=dying,
         )
         worker_settings = WorkerSettings(
@@ -188,14 +204,13 @@ async def set_stage(
                 demo_app(pool, settings), database_url, bus=InngestBus(client), timings=worker_settings.timings
             )
         )
+        if options.enrich:
+            await price_credits(platform.usage, who.organization_id)
         approver_id = uuid5(who.organization_id, "approver")
         await give_at_least(platform.approval_store, who.organization_id, who.user_id, Role.OPERATOR)
         await give_at_least(platform.approval_store, who.organization_id, approver_id, Role.APPROVER)
 
         secret = home.token_secret()
-        listener = bind(HOST, 0)
-        open_.callback(listener.close)
-        api_url = f"http://{HOST}:{listener.getsockname()[1]}"
         await open_.enter_async_context(serving(create_api(api_ports(platform), JwtAuthenticator(secret)), listener))
         screen.done("API", api_url)
         person = functools.partial(Person, url=api_url, secret=secret, organization_id=who.organization_id)
@@ -206,9 +221,10 @@ async def set_stage(
             killer=killer,
             workers=workers,
             logs=home.folder / "logs",
+            vendor=Vendor(stand_in, platform, who.organization_id),
+            organization_id=who.organization_id,
             _engine=engine,
             _function=f"{app_id}-{run_advance.FUNCTION_ID}",
-            _organization_id=who.organization_id,
             _approver_id=approver_id,
             _mail=mail,
             _database_url=database_url,

@@ -94,6 +94,7 @@ class Story:
                 await open_.enter_async_context(crash.sweeping(self._stage.platform, self._screen.note))
                 if not killer.waits_for_answer:
                     await self._worker.stop()  # the run is not led before the next one knows where to die
+            assert self._target is not None, "the story is told of somebody"
             text = agent.task(self._target)
             self._screen.title(f"Task: {text}")
             self.run_id = await self._stage.requester.start(agent.AGENT, text, request_key=f"demo-{uuid4()}")
@@ -115,7 +116,7 @@ class Story:
     # -- following the run -----------------------------------------------------------------------------------------
 
     async def _until_asked_or_over(self) -> Mapping[str, Any] | None:
-        """Show the run until it waits for a person, whose question is returned, or is over."""
+        """Show the run until it waits for a person, whose question is returned, or for what the story sees to, or is over."""
         assert self.run_id is not None
         patience_s = REHEARSAL_PATIENCE_S if self._rehearsed else PATIENCE_S
         give_up = time.monotonic() + patience_s
@@ -125,7 +126,7 @@ class Story:
                 tree = await self._stage.requester.run(self.run_id)
                 self._show_new(tree)
                 state = tree["run"]["state"]
-                if state in _OVER:
+                if state in _OVER or self._goes_on_without_a_person(tree):
                     return None
                 if state == "parked":
                     waiting = await self._stage.approver.waiting(self.run_id)
@@ -141,6 +142,10 @@ class Story:
             f"run {self.run_id} has not moved on for {patience_s / 60:.0f} minutes; "
             f"the logs in {self._stage.logs} may say why"
         )
+
+    def _goes_on_without_a_person(self, _tree: Mapping[str, Any]) -> bool:
+        """Whether the run waits for something that the story has to see to, and no approval."""
+        return False
 
     async def _bear_with_the_provider(self, tree: Mapping[str, Any]) -> None:
         said = self._patience.look(tree)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import uuid4
 
 import httpx
 
@@ -22,7 +22,6 @@ TRIES = 5
 AGAIN_S = 60.0
 _FIELDS = frozenset({"contact.work_emails", "contact.phones", "contact.personal_emails"})
 _MAX_ROWS, _MAX_CUSTOM_KEYS, _MAX_CUSTOM_CHARS = 100, 10, 100
-_IDS = UUID("5f1f7c5e-1111-5c3b-9c0e-3d1a2b4c5d6e")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -87,7 +86,7 @@ class FullEnrichStandIn(StandIn):
 
     def take(self, body: Mapping[str, Any]) -> Batch:
         """Take a batch, also one whose answer was lost."""
-        batch_id = str(uuid5(_IDS, str(len(self.batches))))
+        batch_id = str(uuid4())
         batch = Batch(id=batch_id, name=body["name"], webhook_url=body.get("webhook_url"), rows=body["data"])
         self.batches[batch_id] = batch
         return batch

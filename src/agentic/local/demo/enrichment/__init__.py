@@ -1,0 +1,1 @@
+"""The demo's second story: addresses that a provider finds later, and reports through a signed callback."""
