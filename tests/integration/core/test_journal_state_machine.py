@@ -22,7 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from agentic.contract.errors import NotFound
+from agentic.contract.errors import Conflict
 from agentic.contract.principal import Principal, Role
 from agentic.contract.trust import Trust
 from agentic.services.journal.models import UncertainCall
@@ -200,11 +200,12 @@ class JournalBesideItsModel(RuleBasedStateMachine):
                 self.model.settle(slot, happened=happened)
 
     def _operator_says_by_reference(self, slot: int, happened: bool) -> None:
-        """The second one to do so is told that there is nothing open any more."""
+        """The second one to do so is told what the first one said."""
         for call in self._listed(slot):
             self.wait(self._settle(call, happened))
             self.model.settle(slot, happened=happened)
-            with pytest.raises(NotFound):
+            said = "it happened" if happened else "it did not happen"
+            with pytest.raises(Conflict, match=f"settled already: .*{said}"):
                 self.wait(self._settle(call, happened))
 
     # -- what holds after every step

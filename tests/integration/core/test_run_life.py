@@ -480,7 +480,7 @@ async def test_an_operator_confirms_an_unknown_outcome_with_evidence_and_nobody_
         tree = await h.tree(run_id)
         assert [effect["kind"] for effect in tree.effects] == ["uncertain", "confirmed"]
         assert tree.run["has_uncertain"] is False
-        with pytest.raises(NotFound):
+        with pytest.raises(Conflict, match=f"settled already: confirmed: it happened, said {h.user_id}"):
             await journal_service.settle(
                 h.organization_id, call.ref, happened=False, user_id=h.user_id, evidence="it is not there"
             )
