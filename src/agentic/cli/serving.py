@@ -25,6 +25,7 @@ from agentic.functions.bus import InngestBus
 from agentic.functions.serve import SERVE_PATH, all_functions, function_client, mount
 from agentic.local.function_server import named_server, why_away
 from agentic.local.home import Home
+from agentic.local.listening import UnsignalledServer, listening_socket
 from agentic.local.loopback import keep_off_proxies
 from agentic.local.program import command
 from agentic.local.worker.loading import loaded
@@ -76,7 +77,7 @@ async def _serve(path: str, url: str, authenticator: JwtAuthenticator, listener:
         await platform.catalogue.publish(tool.spec for tool in platform.registry)
         api = create_api(api_ports(platform), authenticator)
         mount(api, client, all_functions(client, function_ports(platform)))
-        server = _Server(
+        server = UnsignalledServer(
             uvicorn.Config(
                 api,
                 lifespan="off",
@@ -141,26 +142,14 @@ async def _warn_of_a_server_away() -> None:
         )
 
 
-class _Server(uvicorn.Server):
-    """uvicorn without its own signal handlers: the runs in hand are asked to stop first."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the process."""
-        yield
-
-
 @contextlib.contextmanager
 def _listening(port: int) -> Iterator[socket.socket]:
-    # without the protocol asyncio leaves Nagle's algorithm on, and a kept connection waits 40 ms for each answer
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, port))
-            listener.listen(1024)
-        except OSError as error:
-            raise ProgramFault(
-                f"port {port} on {HOST} cannot be used ({error.strerror}); stop the program that holds it, "
-                "or choose another with --port"
-            ) from error
+    try:
+        listener = listening_socket(HOST, port)
+    except OSError as error:
+        raise ProgramFault(
+            f"port {port} on {HOST} cannot be used ({error.strerror}); stop the program that holds it, "
+            "or choose another with --port"
+        ) from error
+    with listener:
         yield listener

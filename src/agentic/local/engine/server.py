@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import psycopg
@@ -27,6 +27,7 @@ from agentic.local.engine.register import register
 from agentic.local.engine.runs import end_run
 from agentic.local.engine.store import Store
 from agentic.local.engine.wire_json import loads
+from agentic.local.listening import UnsignalledServer, listening_socket
 
 _HOSTS = ["127.0.0.1", "localhost"]
 
@@ -116,32 +117,17 @@ def bind(host: str, port: int) -> socket.socket:
     Raises:
         PortUnavailable: it cannot be bound.
     """
-    # without the protocol asyncio leaves Nagle's algorithm on, and a kept connection waits 40 ms for each answer
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        # Now, not when the server gets to it: two sockets may bind one address, only one may listen.
-        listener.listen(2048)
+        return listening_socket(host, port)
     except OSError as error:
-        listener.close()
         raise PortUnavailable(host=host, port=port, reason=error.strerror or str(error)) from error
-    return listener
-
-
-class _Server(uvicorn.Server):
-    """uvicorn inside somebody else's program: signals stay that program's own."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 @contextlib.asynccontextmanager
 async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
     """Serve an ASGI app on a bound socket while the block runs."""
     config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=2)
-    server = _Server(config)
+    server = UnsignalledServer(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name="engine-http")
     try:
         while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn has no event for it

@@ -1,13 +1,13 @@
 """Serves a stand-in for a provider on a free loopback port, inside the current process."""
 
 import asyncio
-import contextlib
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
 import uvicorn
+
+from agentic.local.listening import UnsignalledServer, listening_socket
 
 
 class LoopbackServer:
@@ -41,20 +41,11 @@ class LoopbackServer:
         config = uvicorn.Config(
             app, lifespan="off", access_log=False, log_config=None, timeout_graceful_shutdown=grace_s
         )
-        self._server = _Quiet(config)
+        self._server = UnsignalledServer(config)
         self._serving: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        # without the protocol asyncio leaves Nagle's algorithm on, and a kept connection waits 40 ms for each answer
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", self._port))
-            # Listening from here on: a client that comes before the loop runs the server waits in the backlog.
-            listener.listen()
-        except BaseException:
-            listener.close()
-            raise
+        listener = listening_socket("127.0.0.1", self._port)
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}{self._path}"
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]), name=self._name)
         return self
@@ -67,11 +58,3 @@ class LoopbackServer:
         self._server.should_exit = True
         if self._serving is not None:
             await self._serving
-
-
-class _Quiet(uvicorn.Server):
-    """Leaves the process's signals to whoever runs it."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

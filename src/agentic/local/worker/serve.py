@@ -1,11 +1,10 @@
 """A worker's life: open the app, serve the functions, register, lead runs, and on SIGTERM finish the call in hand and go."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,6 +14,7 @@ from agentic.contract.errors import ProgramFault
 from agentic.functions.bus import InngestBus
 from agentic.functions.serve import SERVE_PATH, all_functions, function_client, mount
 from agentic.local.home import DATABASE_URL
+from agentic.local.listening import UnsignalledServer, listening_socket
 from agentic.local.loopback import keep_off_proxies
 from agentic.local.worker.loading import loaded
 from agentic.local.worker.registering import register
@@ -86,37 +86,21 @@ async def serve(
 
 def _server(web: FastAPI, settings: WorkerSettings) -> uvicorn.Server:
     drain_s = max(1, round(settings.drain_s))
-    return _Server(
+    return UnsignalledServer(
         uvicorn.Config(web, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=drain_s)
     )
 
 
 def _listener(port: int) -> socket.socket:
-    # without the protocol asyncio leaves Nagle's algorithm on, and a kept connection waits 40 ms for each answer
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if port:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listener.bind(("127.0.0.1", port))
-        listener.listen(2048)  # now, so that the registration may come before the server's first turn
+        return listening_socket("127.0.0.1", port, shared=port != 0)
     except OSError as error:
-        listener.close()
         raise ProgramFault(
             f"port {port} on 127.0.0.1 cannot be used ({error.strerror}); a program that is no worker holds it. Name another port"
         ) from error
-    return listener
 
 
 def _on_signals(stop: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its own signal handlers: a worker drains first."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
