@@ -34,8 +34,8 @@ class PostgresAuditStore:
         params = {"organization_id": organization_id, "runs": list(runs)}
         return [
             _facts(chain, row)
-            for chain, name in ((Chain.DECISIONS, "decisions_chain"), (Chain.EFFECTS, "effects_chain"))
-            for row in await self._db.all(self._sql[name], params)
+            for chain, lines in ((Chain.DECISIONS, "decisions_lines"), (Chain.EFFECTS, "effects_lines"))
+            for row in await self._db.all(self._sql[lines] + self._sql["chain"], {**params, "chain": str(chain)})
         ]
 
     async def disagreements(self, organization_id: UUID, runs: Sequence[UUID]) -> Mapping[UUID, Sequence[Finding]]:

@@ -14,49 +14,32 @@ where organization_id = %(organization_id)s
 order by id
 limit %(limit)s
 
--- name: decisions_chain
--- The chain of decisions of each run: its last line, its head, and the lines that do not stand as they were written.
+-- name: decisions_lines
+-- Head of a chain's check: the lines of decisions of each run, each beside the one before it.
 with line as (
     select d.run_id, d.seq, d.tool, d.prev_hash, d.hash, d.hash is not distinct from agent.chain_hash(d) as sound,
         coalesce(lag(d.seq) over w, 0) as previous, coalesce(lag(d.hash) over w, '') as previous_hash
     from agent.policy_decisions d
     where d.run_id = any(%(runs)s::uuid[])
     window w as (partition by d.run_id order by d.seq)
-), suspect as (
-    select l.run_id, jsonb_agg(jsonb_build_object(
-        'seq', l.seq, 'tool', l.tool, 'previous', l.previous, 'sound', l.sound, 'linked', l.prev_hash = l.previous_hash,
-        'follows', (
-            select min(f.seq) from agent.policy_decisions f where f.run_id = l.run_id and f.hash = l.prev_hash and f.seq <> l.seq
-        )
-    ) order by l.seq) as lines
-    from line l
-    where not l.sound or l.prev_hash <> l.previous_hash or l.seq <> l.previous + 1
-    group by l.run_id
-), last as (
-    select distinct on (run_id) run_id, seq, hash, count(*) over (partition by run_id) as lines from line order by run_id, seq desc
 )
-select r.id as run_id, coalesce(last.lines, 0) as lines, coalesce(last.seq, 0) as seq, coalesce(last.hash, '') as hash,
-    h.seq as head_seq, h.hash as head_hash, coalesce(suspect.lines, '[]') as suspects
-from agent.runs r
-left join last on last.run_id = r.id
-left join suspect on suspect.run_id = r.id
-left join agent.chain_heads h on h.run_id = r.id and h.chain = 'policy_decisions'
-where r.id = any(%(runs)s::uuid[]) and r.organization_id = %(organization_id)s
 
--- name: effects_chain
--- The chain of effects of each run, in the same way.
+-- name: effects_lines
+-- Head of a chain's check: the lines of effects of each run, in the same way.
 with line as (
     select e.run_id, e.seq, e.tool, e.prev_hash, e.hash, e.hash is not distinct from agent.chain_hash(e) as sound,
         coalesce(lag(e.seq) over w, 0) as previous, coalesce(lag(e.hash) over w, '') as previous_hash
     from agent.effects e
     where e.run_id = any(%(runs)s::uuid[])
     window w as (partition by e.run_id order by e.seq)
-), suspect as (
+)
+
+-- name: chain
+-- Tail of a chain's check, after its lines: the last line of each run, its head, and the lines that do not stand as they were written.
+, suspect as (
     select l.run_id, jsonb_agg(jsonb_build_object(
         'seq', l.seq, 'tool', l.tool, 'previous', l.previous, 'sound', l.sound, 'linked', l.prev_hash = l.previous_hash,
-        'follows', (
-            select min(f.seq) from agent.effects f where f.run_id = l.run_id and f.hash = l.prev_hash and f.seq <> l.seq
-        )
+        'follows', (select min(f.seq) from line f where f.run_id = l.run_id and f.hash = l.prev_hash and f.seq <> l.seq)
     ) order by l.seq) as lines
     from line l
     where not l.sound or l.prev_hash <> l.previous_hash or l.seq <> l.previous + 1
@@ -69,7 +52,7 @@ select r.id as run_id, coalesce(last.lines, 0) as lines, coalesce(last.seq, 0) a
 from agent.runs r
 left join last on last.run_id = r.id
 left join suspect on suspect.run_id = r.id
-left join agent.chain_heads h on h.run_id = r.id and h.chain = 'effects'
+left join agent.chain_heads h on h.run_id = r.id and h.chain = %(chain)s
 where r.id = any(%(runs)s::uuid[]) and r.organization_id = %(organization_id)s
 
 -- name: disagreements
