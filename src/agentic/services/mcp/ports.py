@@ -1,0 +1,150 @@
+"""What the life cycle of servers needs of the database. Postgres in every deployment."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from agentic.services.mcp.asking import RunMarks
+from agentic.services.mcp.catalog import Catalog
+from agentic.services.mcp.config import ServerConfig
+from agentic.services.mcp.records import Observation, Standing, StoredServer
+
+__all__ = ["Revisions", "RunMarks", "ServerStore"]
+
+
+class Revisions(Protocol):
+    """The cheap question, asked before a run starts and before each of its segments."""
+
+    async def revisions(self, organization_id: UUID) -> Mapping[str, int]:
+        """The revision of every active or degraded server of an organization, by server id: one statement, one index."""
+        ...
+
+    async def standings(self, organization_id: UUID, server_ids: Sequence[str]) -> list[Standing]:
+        """These servers whole, by server id."""
+        ...
+
+
+class ServerStore(Revisions, Protocol):
+    """Servers, their catalogs, and what was approved. Every change is one statement and a compare-and-set.
+
+    ``user_id`` is the authenticated person, whose role in the organization is checked in the same statement; ``None`` is whoever
+    administers the database itself.
+    """
+
+    async def register(
+        self, organization_id: UUID, config: ServerConfig, *, connection_id: UUID | None, user_id: UUID | None
+    ) -> StoredServer:
+        """Write a server's configuration down.
+
+        Raises:
+            Conflict: the name is taken, also by a retired server.
+            NotFound: there is no such connection in this organization.
+            NotPermitted: the person is no admin.
+        """
+        ...
+
+    async def reconfigure(
+        self,
+        organization_id: UUID,
+        config: ServerConfig,
+        *,
+        connection_id: UUID | None,
+        revision: int,
+        user_id: UUID | None,
+    ) -> StoredServer:
+        """Put another configuration, classification included, in place of the one of ``revision``. The state stays as it is,
+        unless endpoint or authentication differ: then it is ``registered`` again, and nothing of it is offered until it is
+        verified and activated anew.
+
+        Raises:
+            NotFound: there is no such server.
+            Conflict: it has changed since that revision, or is retired.
+            NotPermitted: the person is no admin.
+        """
+        ...
+
+    async def observe(self, organization_id: UUID, server_id: str, catalog: Catalog, *, resources: bool) -> Observation:
+        """Write down what a server offers now. A generation that is known is not written again; names that disappeared are
+        stamped. ``registered`` becomes ``verified``, ``degraded`` becomes ``active``. The revision grows when the hash, the state
+        or ``resources`` differ.
+
+        Raises:
+            NotFound: there is no such server.
+            Conflict: it is retired.
+        """
+        ...
+
+    async def unreachable(
+        self, organization_id: UUID, server_id: str, *, reason: str, degrade_after: int
+    ) -> StoredServer:
+        """Count a probe that failed; an active server is degraded at the ``degrade_after``-th in a row.
+
+        Raises:
+            NotFound: there is no such server.
+        """
+        ...
+
+    async def activate(
+        self, organization_id: UUID, server_id: str, *, offered_hash: str, user_id: UUID | None
+    ) -> StoredServer:
+        """Activate a verified server and approve every tool of the catalog that the person was shown.
+
+        Raises:
+            NotFound: there is no such server.
+            Conflict: it is not verified, or offers something else by now.
+            NotPermitted: the person is no admin.
+        """
+        ...
+
+    async def approve(
+        self,
+        organization_id: UUID,
+        server_id: str,
+        remote_names: Sequence[str] | None,
+        *,
+        offered_hash: str,
+        user_id: UUID | None,
+    ) -> tuple[str, ...]:
+        """Approve tools as the catalog of ``offered_hash`` declares them; the remote names that are approved anew by this.
+
+        Args:
+            remote_names: which; ``None`` for all of the catalog, which also forgets the approval of withdrawn ones.
+
+        Raises:
+            NotFound: there is no such server, or it offers no such tool.
+            Conflict: it offers something else by now, or is not active or degraded.
+            NotPermitted: the person is no admin.
+        """
+        ...
+
+    async def retire(self, organization_id: UUID, server_id: str, *, user_id: UUID | None) -> bool:
+        """Retire a server for good; ``False`` when it is so already. Its tools are withdrawn in the same statement, which the next
+        call of any run sees.
+
+        Raises:
+            NotFound: there is no such server.
+            NotPermitted: the person is no admin.
+        """
+        ...
+
+    async def get(self, organization_id: UUID, server_id: str) -> Standing:
+        """One server whole.
+
+        Raises:
+            NotFound: there is no such server in this organization.
+        """
+        ...
+
+    async def list(self, organization_id: UUID) -> list[StoredServer]:
+        """The servers of an organization, by server id, the retired ones last."""
+        ...
+
+    async def generations(self, organization_id: UUID, server_id: str) -> list[tuple[str, datetime]]:
+        """Every catalog the server has shown, the newest first: its hash and when it was first seen."""
+        ...
+
+    async def due(self, *, limit: int) -> list[tuple[UUID, str]]:
+        """Servers of any organization whose probe is due, longest first: an active one every hour, a degraded one every five
+        minutes. A server that is taken here is not due again for five minutes, whoever asks."""
+        ...

@@ -1,0 +1,108 @@
+"""What the database knows of an organization's MCP servers: where each is in its life, what it offered, and what of that was approved."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from agentic.services.mcp.catalog import Catalog, RemoteTool
+from agentic.services.mcp.config import ServerConfig
+
+
+class ServerState(StrEnum):
+    """Where a server is in its life."""
+
+    REGISTERED = "registered"
+    """Its configuration was written. Nobody has talked to it."""
+    VERIFIED = "verified"
+    """It was reached and has shown what it offers. No run is offered any of it."""
+    ACTIVE = "active"
+    """An admin activated it: what was approved of it is offered to new runs."""
+    DEGRADED = "degraded"
+    """It was active and cannot be reached. New runs do without it; a probe that succeeds makes it active again."""
+    RETIRED = "retired"
+    """For good; its name is not used again, because grants and approvals name it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredServer:
+    """One server of one organization."""
+
+    id: UUID
+    organization_id: UUID
+    config: ServerConfig
+    """The command of a stdio server is the deployment's and is put in from there; ``launchable`` says whether it was."""
+    launchable: bool
+    """``False`` for a stdio server that this deployment does not configure: it stands in the rows and cannot be started here."""
+    state: ServerState
+    revision: int
+    """Grows with every change of the row that could change what a run is shown or how the server is talked to."""
+    connection_id: UUID | None
+    """The connection of the vault whose credential it gets; ``None`` for the scheme `none`."""
+    offered_hash: str | None
+    """Of the catalog it showed last; ``None`` before it was verified."""
+    resources: bool
+    """Whether it offers resources."""
+    reason: str | None
+    """Why it is degraded: a code of ``Trouble``, never its own words."""
+    failures: int
+    """Probes that failed in a row."""
+    verified_at: datetime | None
+    activated_at: datetime | None
+    retired_at: datetime | None
+    seen_at: datetime | None
+    """When it last answered."""
+    created_at: datetime
+
+    @property
+    def server_id(self) -> str:
+        """The word its tools carry in their names."""
+        return self.config.server_id
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """A server with what it offers now and what was approved of it: all that decides which of its tools are offered."""
+
+    server: StoredServer
+    offered: Catalog
+    """As it was seen last."""
+    approved: Mapping[str, RemoteTool]
+    """By remote name, each as a person approved it."""
+
+    @property
+    def unchanged(self) -> tuple[RemoteTool, ...]:
+        """Approved tools that are still declared so: the ones a new run may have."""
+        return tuple(tool for tool in self.offered.tools if self._same(tool))
+
+    @property
+    def quarantined(self) -> tuple[RemoteTool, ...]:
+        """Approved tools that are declared differently now, as they are declared now. They wait for a person."""
+        return tuple(tool for tool in self.offered.tools if tool.remote_name in self.approved and not self._same(tool))
+
+    @property
+    def waiting(self) -> tuple[RemoteTool, ...]:
+        """Tools that nobody has approved yet."""
+        return tuple(tool for tool in self.offered.tools if tool.remote_name not in self.approved)
+
+    @property
+    def withdrawn(self) -> tuple[str, ...]:
+        """Remote names of approved tools that the server offers no more, or not in a way that can be carried."""
+        return tuple(sorted(self.approved.keys() - {tool.remote_name for tool in self.offered.tools}))
+
+    def _same(self, tool: RemoteTool) -> bool:
+        known = self.approved.get(tool.remote_name)
+        return known is not None and known.declaration_hash == tool.declaration_hash
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    """What one look at a server changed."""
+
+    server: StoredServer
+    """As it is now."""
+    previous_hash: str | None
+    """Of the catalog it showed before; ``None`` for its first."""
+    new_generation: bool
+    """Whether the catalog was not known before and was written down."""
