@@ -53,9 +53,10 @@ class ServerStore(Revisions, Protocol):
         revision: int,
         user_id: UUID | None,
     ) -> StoredServer:
-        """Put another configuration, classification included, in place of the one of ``revision``. The state stays as it is,
-        unless endpoint or authentication differ: then it is ``registered`` again, and nothing of it is offered until it is
-        verified and activated anew.
+        """Put another configuration, classification included, in place of the one of ``revision``.
+
+        The state stays as it is, unless endpoint or authentication differ: then it is ``registered`` again, and nothing of it is
+        offered until it is verified and activated anew.
 
         Raises:
             NotFound: there is no such server.
@@ -65,9 +66,10 @@ class ServerStore(Revisions, Protocol):
         ...
 
     async def observe(self, organization_id: UUID, server_id: str, catalog: Catalog, *, resources: bool) -> Observation:
-        """Write down what a server offers now. A generation that is known is not written again; names that disappeared are
-        stamped. ``registered`` becomes ``verified``, ``degraded`` becomes ``active``. The revision grows when the hash, the state
-        or ``resources`` differ.
+        """Write down what a server offers now.
+
+        A generation that is known is not written again; names that disappeared are stamped. ``registered`` becomes ``verified``,
+        ``degraded`` becomes ``active``. The revision grows when the hash, the state or ``resources`` differ.
 
         Raises:
             NotFound: there is no such server.
@@ -119,8 +121,9 @@ class ServerStore(Revisions, Protocol):
         ...
 
     async def retire(self, organization_id: UUID, server_id: str, *, user_id: UUID | None) -> bool:
-        """Retire a server for good; ``False`` when it is so already. Its tools are withdrawn in the same statement, which the next
-        call of any run sees.
+        """Retire a server for good; ``False`` when it is so already.
+
+        Its tools are withdrawn in the same statement, which the next call of any run sees.
 
         Raises:
             NotFound: there is no such server.
@@ -136,7 +139,7 @@ class ServerStore(Revisions, Protocol):
         """
         ...
 
-    async def list(self, organization_id: UUID) -> list[StoredServer]:
+    async def servers(self, organization_id: UUID) -> list[StoredServer]:
         """The servers of an organization, by server id, the retired ones last."""
         ...
 
@@ -145,6 +148,9 @@ class ServerStore(Revisions, Protocol):
         ...
 
     async def due(self, *, limit: int) -> list[tuple[UUID, str]]:
-        """Servers of any organization whose probe is due, longest first: an active one every hour, a degraded one every five
-        minutes. A server that is taken here is not due again for five minutes, whoever asks."""
+        """Take servers of any organization whose probe is due, longest first.
+
+        An active one is due every hour, a degraded one every five minutes; one that is taken here is not due again for five
+        minutes, whoever asks.
+        """
         ...
