@@ -15,8 +15,9 @@ from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
 from agentic.api.errors import error_response
+from agentic.contract.deliveries import Receipt
 from agentic.contract.errors import NotFound
-from agentic.services.provider_jobs.intake import Receipt, WebhookIntake
+from agentic.services.provider_jobs.intake import WebhookIntake
 
 MAX_BODY_BYTES = 2 * 1024 * 1024
 _MAX_DIGITS = 9

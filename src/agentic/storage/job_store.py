@@ -7,12 +7,12 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
+from agentic.contract.deliveries import DropReason
 from agentic.contract.errors import ClaimLost, NotFound
 from agentic.contract.events import EventName
 from agentic.services.provider_jobs.identity import job_id_of, job_usage_id
 from agentic.services.provider_jobs.models import (
     Delivered,
-    DropReason,
     JobCost,
     JobMove,
     JobReport,

@@ -8,26 +8,17 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from enum import StrEnum
 from uuid import UUID
 
+from agentic.contract.deliveries import DropReason, Receipt, Unreadable
+from agentic.contract.delivery_body import object_of
 from agentic.contract.errors import Conflict, NotFound, RetryLater
-from agentic.services.provider_jobs.models import DropReason, JobReport
-from agentic.services.provider_jobs.payloads import object_of
-from agentic.services.provider_jobs.ports import DeliveryStore, JobProvider, Unreadable
+from agentic.services.provider_jobs.models import JobReport
+from agentic.services.provider_jobs.ports import DeliveryStore, JobProvider
 
 _log = logging.getLogger(__name__)
 NUDGE_S = 1.0
 """How long an answer waits for the function server; what did not get there goes with the next sweep."""
-
-
-class Receipt(StrEnum):
-    """What the sender is told."""
-
-    TAKEN = "taken"
-    """It is stored, or there is nothing to store; it need not come again."""
-    NOT_SIGNED = "not_signed"
-    UNREADABLE = "unreadable"
 
 
 class WebhookIntake:

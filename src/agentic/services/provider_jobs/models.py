@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
+from agentic.contract.deliveries import DropReason
 from agentic.contract.errors import AgenticError
 
 
@@ -125,22 +126,6 @@ class JobReport:
     result: Any
     cost: JobCost | None
     delivery_id: str
-
-
-class DropReason(StrEnum):
-    """Why a delivery changed nothing."""
-
-    BAD_SIGNATURE = "bad_signature"
-    UNREADABLE = "unreadable"
-    """Signed, and not what the provider documents."""
-    UNKNOWN_JOB = "unknown_job"
-    JOB_MISMATCH = "job_mismatch"
-    """Signed for another job than the one its address names."""
-    NOT_TERMINAL = "not_terminal"
-    """Progress: noted on the job, and nothing else happens."""
-    DUPLICATE = "duplicate"
-    LATE = "late"
-    """The job had ended otherwise; what this one says is noted beside it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

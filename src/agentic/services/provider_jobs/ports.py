@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
+from agentic.contract.deliveries import DropReason
 from agentic.services.provider_jobs.models import (
     Delivered,
-    DropReason,
     JobMove,
     JobReport,
     NewJob,
@@ -177,10 +177,6 @@ class OperatorStore(JobReader, Protocol):
     ) -> bool:
         """Note the provider's id that a person found; ``False`` when the person or the job may not."""
         ...
-
-
-class Unreadable(Exception):
-    """A signed body, or a provider's answer, that is not what the provider documents."""
 
 
 class JobProvider(Protocol):

@@ -8,10 +8,11 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
+from agentic.contract.deliveries import Unreadable
 from agentic.contract.errors import AgenticError, StorageUnavailable
 from agentic.services.provider_jobs.intake import WebhookIntake
 from agentic.services.provider_jobs.models import ProviderJob
-from agentic.services.provider_jobs.ports import JobProvider, ReconcilingStore, Unreadable
+from agentic.services.provider_jobs.ports import JobProvider, ReconcilingStore
 
 _log = logging.getLogger(__name__)
 QUIET_S = 300.0

@@ -6,12 +6,12 @@ from typing import Any
 from urllib.parse import quote
 
 from agentic.contract.clock import Clock
+from agentic.contract.deliveries import Unreadable
+from agentic.contract.delivery_body import object_of
 from agentic.contract.results import ErrorCode
 from agentic.services.provider_jobs.fullenrich.account import BULK_PATH, FullEnrichAccount
 from agentic.services.provider_jobs.fullenrich.wire import report_of, vendor_id
 from agentic.services.provider_jobs.models import JobReport
-from agentic.services.provider_jobs.payloads import object_of
-from agentic.services.provider_jobs.ports import Unreadable
 from agentic.services.tools.handlers.errors import (
     DefiniteRefusal,
     OutcomeUnknown,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentic.contract.signatures import signed_in_hex
 from agentic.services.provider_jobs.fullenrich import client
 from agentic.services.provider_jobs.fullenrich.account import FullEnrichAccount
 from agentic.services.provider_jobs.fullenrich.collect import collect_tool
@@ -10,7 +11,6 @@ from agentic.services.provider_jobs.fullenrich.submit import submit_tool
 from agentic.services.provider_jobs.fullenrich.wire import report_of
 from agentic.services.provider_jobs.models import JobReport
 from agentic.services.provider_jobs.ports import SubmittedJobs
-from agentic.services.provider_jobs.signatures import signed_in_hex
 from agentic.services.tools.declarations import Tool
 
 SIGNATURE = "x-signature-sha1"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
+from agentic.contract.deliveries import Unreadable
 from agentic.services.provider_jobs.models import JobCost, JobReport, JobState
-from agentic.services.provider_jobs.ports import Unreadable
 
 UNIT: Final = "credit"
 _MAX_ID_CHARS = 200

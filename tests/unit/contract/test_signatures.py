@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic.contract.errors import ProgramFault
-from agentic.services.provider_jobs.signatures import StandardWebhooks, signed_in_hex
+from agentic.contract.signatures import StandardWebhooks, signed_in_hex
 
 BATCH = (
     b'{"id":"00000000-0000-4000-8000-000000000001","name":"demo","status":"FINISHED","cost":{"credits":1},"data":[]}'

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentic.contract.deliveries import Unreadable
+from agentic.contract.delivery_body import MAX_DEPTH, object_of
 from agentic.services.provider_jobs.fullenrich.projection import MAX_EMAIL_BYTES, projected
 from agentic.services.provider_jobs.fullenrich.wire import report_of
 from agentic.services.provider_jobs.models import JobState
-from agentic.services.provider_jobs.payloads import MAX_DEPTH, object_of
-from agentic.services.provider_jobs.ports import Unreadable
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from agentic.services.provider_jobs.ports import Unreadable
+from agentic.contract.deliveries import Unreadable
 
 MAX_DEPTH = 64
 
