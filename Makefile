@@ -3,6 +3,7 @@
 #   make demo  [DEMO_ARGS="--yes --json"]   the whole story on this machine
 #   make test  [TEST_ARGS="-k approval"]    all tests
 #   make test-pooler                        the tests of storage and core, behind a transaction pooler; needs pgbouncer
+#   make test-previous                      the code of the release before, on the migrations of now
 #   make soak   [SOAK_RUNS=200 SOAK_SEED=1] many runs on workers that are killed; `make test` has a small one
 #   make check                              what CI runs: format-check lint types contracts test
 #   make format                             rewrites the sources
@@ -34,7 +35,7 @@ APART := tests/integration/local/engine
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
-.PHONY: demo test test-pooler soak check format format-check lint types contracts bench docs lock clean runtime dev
+.PHONY: demo test test-pooler test-previous soak check format format-check lint types contracts bench docs lock clean runtime dev
 .DEFAULT_GOAL := check
 
 runtime dev:
@@ -50,6 +51,9 @@ test: dev
 test-pooler: dev
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v pgbouncer >/dev/null || { echo "There is no pgbouncer here. Install your system's package of that name; nothing needs to be configured." >&2; exit 1; }
 	@AGENTIC_TEST_POOLER=1 $(BIN)/python -m pytest -n $(WORKERS) tests/integration/storage tests/integration/core $(TEST_ARGS)
+
+test-previous: dev
+	@WORKERS=$(WORKERS) $(BIN)/python scripts/previous_release.py
 
 soak: dev
 	@SOAK_RUNS=$(SOAK_RUNS) SOAK_SEED=$(SOAK_SEED) $(BIN)/python -m pytest tests/acceptance/soak $(TEST_ARGS)
