@@ -4,8 +4,8 @@ A server has no say in what its tools do; it is asked for names, words and shape
 change of a word is a change.
 """
 
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from agentic.contract.normal_form import nfc
 from agentic.contract.trust import Trust
 from agentic.contract.values import Value
 from agentic.services.mcp.config import ServerConfig
-from agentic.services.mcp.naming import carriable, registry_name
+from agentic.services.mcp.naming import carriable, registry_name, shown, visible
 from agentic.services.tools.models import STEP_BUDGET_S, RemoteBinding, SideEffects, ToolSpec, Watermark
 from agentic.services.tools.schemas import SchemaRefused, check_schema, provider_schema
 
@@ -26,7 +26,6 @@ APPLICATION_ONLY: Final = "agentic/application-only"
 """Key of a tool's `_meta` by which a server keeps it from models. It removes an offer and grants nothing."""
 _HASHED: Final = ("name", "description", "annotations", "inputSchema", "outputSchema")
 MAX_ANNOTATION_BYTES: Final = 4 * 1024
-_MAX_SHOWN_NAME: Final = 128
 
 
 class RemoteTool(Value):
@@ -47,9 +46,24 @@ class RemoteTool(Value):
     """Over name, description, annotations and schemas as they were written."""
 
 
+class RejectionCode(StrEnum):
+    """Why a tool is not carried, where no word of its server may stand."""
+
+    ENTRY = "entry"
+    """It is no object, or not plain JSON."""
+    NAME = "name"
+    """It has no name that can be shown and sent back."""
+    SCHEMA = "schema"
+    """Its input schema is missing, or cannot be carried."""
+    TASK = "task"
+    """It can be called as a task of the protocol only."""
+
+
 class Rejected(Value):
     """A tool that is not carried, and why."""
 
+    code: RejectionCode
+    """Of the first thing that is wrong with it."""
     remote_name: str
     """At most 128 characters, visible ones; empty when there is none to show."""
     reason: str
@@ -91,10 +105,6 @@ def read_catalog(server_id: str, raw: Sequence[object]) -> Catalog:
     by_name: dict[str, list[RemoteTool]] = {}
     for tool in read:
         by_name.setdefault(tool.name, []).append(tool)
-    hashed: list[JsonValue] = [
-        list(each) for each in sorted((tool.remote_name, tool.declaration_hash) for tool in read)
-    ]
-    refused: list[JsonValue] = [list(each) for each in sorted((each.remote_name, each.reason) for each in rejected)]
     return Catalog(
         tools=tuple(tools[0] for _, tools in sorted(by_name.items()) if len(tools) == 1),
         rejected=tuple(sorted(rejected, key=lambda each: (each.remote_name, each.reason))),
@@ -103,12 +113,20 @@ def read_catalog(server_id: str, raw: Sequence[object]) -> Catalog:
             for name, tools in sorted(by_name.items())
             if len(tools) > 1
         ),
-        catalog_hash=digest(nfc({"tools": hashed, "rejected": refused})),
+        catalog_hash=_hash(read, rejected),
     )
 
 
+def catalog_of(tools: Sequence[RemoteTool]) -> Catalog:
+    """A catalog of these tools and nothing else, such as those that were approved."""
+    return Catalog(tools=tuple(sorted(tools, key=lambda tool: tool.name)), catalog_hash=_hash(tools, ()))
+
+
 def spec_of(config: ServerConfig, tool: RemoteTool, *, connection_id: UUID) -> ToolSpec:
-    """The spec of a remote tool: words and shapes of the server, everything that decides of the operator (T4)."""
+    """The spec of a remote tool: words and shapes of the server, everything that decides of the operator (T4).
+
+    Any change of the declaration is another contract, also one that no model reads: a run is called ``tool_changed`` then.
+    """
     said = config.classified(tool.remote_name)
     effect = said.side_effects in (SideEffects.WRITE, SideEffects.SEND)
     return ToolSpec(
@@ -117,7 +135,9 @@ def spec_of(config: ServerConfig, tool: RemoteTool, *, connection_id: UUID) -> T
         input_schema=tool.input_schema,
         output_schema={},
         kind="mcp",
-        binding=RemoteBinding(connection_id=connection_id, remote_name=tool.remote_name),
+        binding=RemoteBinding(
+            connection_id=connection_id, remote_name=tool.remote_name, declaration_hash=tool.declaration_hash
+        ),
         side_effects=said.side_effects,
         idempotency=said.idempotency,
         risk=said.risk,
@@ -131,22 +151,32 @@ def spec_of(config: ServerConfig, tool: RemoteTool, *, connection_id: UUID) -> T
     )
 
 
+def _hash(tools: Sequence[RemoteTool], rejected: Sequence[Rejected]) -> str:
+    hashed: list[JsonValue] = [
+        list(each) for each in sorted((tool.remote_name, tool.declaration_hash) for tool in tools)
+    ]
+    refused: list[JsonValue] = [list(each) for each in sorted((each.remote_name, each.reason) for each in rejected)]
+    return digest(nfc({"tools": hashed, "rejected": refused}))
+
+
 def _read(server_id: str, entry: object) -> RemoteTool | Rejected:
     if not isinstance(entry, Mapping):
-        return Rejected(remote_name="", reason="the entry is no object")
+        return Rejected(code=RejectionCode.ENTRY, remote_name="", reason="the entry is no object")
     remote_name = entry.get("name")
     if not isinstance(remote_name, str) or not carriable(remote_name):
         return Rejected(
-            remote_name=_shown(remote_name), reason="a name is text of 1 to 128 characters without control characters"
+            remote_name=shown(remote_name) if isinstance(remote_name, str) else "",
+            code=RejectionCode.NAME,
+            reason="a name is text of 1 to 128 characters without control characters",
         )
     faults = list(_faults(entry))
     try:
         declaration_hash = digest(nfc({key: entry[key] for key in _HASHED if key in entry}))
     except (CanonicalError, RecursionError):
-        faults.append("the declaration is not plain JSON")
+        faults.append((RejectionCode.ENTRY, "the declaration is not plain JSON"))
         declaration_hash = ""
     if faults:
-        return Rejected(remote_name=remote_name, reason="; ".join(faults))
+        return Rejected(code=faults[0][0], remote_name=remote_name, reason="; ".join(text for _, text in faults))
     annotations, meta, output = entry.get("annotations"), entry.get("_meta"), entry.get("outputSchema")
     return RemoteTool(
         remote_name=remote_name,
@@ -160,19 +190,22 @@ def _read(server_id: str, entry: object) -> RemoteTool | Rejected:
     )
 
 
-def _faults(entry: Mapping[str, Any]) -> Iterator[str]:
+def _faults(entry: Mapping[str, Any]) -> Iterator[tuple[RejectionCode, str]]:
     schema = entry.get("inputSchema")
     if not isinstance(schema, Mapping):
-        yield "it declares no input schema" if schema is None else "its input schema is no object"
+        yield (
+            RejectionCode.SCHEMA,
+            "it declares no input schema" if schema is None else "its input schema is no object",
+        )
     else:
         try:
             check_schema(schema)
             provider_schema(schema)
         except SchemaRefused as refused:
-            yield f"the input schema is refused: {refused}"
+            yield RejectionCode.SCHEMA, f"the input schema is refused: {refused}"
     execution = entry.get("execution")
     if isinstance(execution, Mapping) and execution.get("taskSupport") == "required":
-        yield "it can be called as a task of the protocol only, which is not supported"
+        yield RejectionCode.TASK, "it can be called as a task of the protocol only, which is not supported"
 
 
 def _hints(annotations: object) -> dict[str, JsonValue]:
@@ -193,21 +226,7 @@ def _description(entry: Mapping[str, Any]) -> str:
     """The first of its words that says anything, as a model may read it."""
     for key in ("description", "title", "name"):
         said = entry.get(key)
-        words = _visible(said).strip() if isinstance(said, str) else ""
+        words = visible(said).strip() if isinstance(said, str) else ""
         if words:
             return words.encode()[:MAX_DESCRIPTION_BYTES].decode(errors="ignore")
     return "A tool that its server does not describe."
-
-
-def _shown(name: object) -> str:
-    return _visible(name[:_MAX_SHOWN_NAME]) if isinstance(name, str) else ""
-
-
-def _visible(text: str) -> str:
-    """Without controls, lone surrogates, private and tag characters, by which text says to a model what no person sees."""
-    return "".join(
-        character
-        for character in text
-        if character in "\n\t"
-        or (unicodedata.category(character) not in ("Cc", "Cs", "Co") and not "\U000e0000" <= character <= "\U000e007f")
-    )

@@ -8,6 +8,7 @@ from typing import Final
 from agentic.services.tools.models import MAX_MODEL_NAME_LENGTH
 
 MAX_TOOL_NAME: Final = 48
+MAX_SHOWN_NAME: Final = 128
 _HASH_CHARACTERS: Final = 7
 _REMOTE_NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,128}")
 
@@ -15,6 +16,21 @@ _REMOTE_NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,128}")
 def carriable(remote_name: object) -> bool:
     """Whether a name can be shown to people and sent back: text of 1 to 128 characters, none of them a control."""
     return isinstance(remote_name, str) and _REMOTE_NAME.fullmatch(remote_name) is not None
+
+
+def visible(text: str) -> str:
+    """Without controls, lone surrogates, private and tag characters, by which text says to a model what no person sees."""
+    return "".join(
+        character
+        for character in text
+        if character in "\n\t"
+        or (unicodedata.category(character) not in ("Cc", "Cs", "Co") and not "\U000e0000" <= character <= "\U000e007f")
+    )
+
+
+def shown(remote_name: str) -> str:
+    """A server's name of a tool where people read it: at most 128 characters, the visible ones, on one line."""
+    return " ".join(visible(remote_name[:MAX_SHOWN_NAME]).split())
 
 
 def registry_name(server_id: str, remote_name: str) -> str:

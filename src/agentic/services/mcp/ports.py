@@ -8,7 +8,7 @@ from uuid import UUID
 from agentic.services.mcp.asking import RunMarks
 from agentic.services.mcp.catalog import Catalog
 from agentic.services.mcp.config import ServerConfig
-from agentic.services.mcp.records import Observation, Standing, StoredServer
+from agentic.services.mcp.records import Declared, Observation, Standing, StoredServer
 
 __all__ = ["Revisions", "RunMarks", "ServerStore"]
 
@@ -78,9 +78,14 @@ class ServerStore(Revisions, Protocol):
         ...
 
     async def unreachable(
-        self, organization_id: UUID, server_id: str, *, reason: str, degrade_after: int
+        self, organization_id: UUID, server_id: str, *, reason: str, degrade_after: int, endpoint_revision: int
     ) -> StoredServer:
         """Count a probe that failed; an active server is degraded at the ``degrade_after``-th in a row.
+
+        Nothing is counted of a server that is retired, or whose endpoint or authentication is another by now.
+
+        Args:
+            endpoint_revision: of the server as it was dialled.
 
         Raises:
             NotFound: there is no such server.
@@ -144,7 +149,15 @@ class ServerStore(Revisions, Protocol):
         ...
 
     async def generations(self, organization_id: UUID, server_id: str) -> list[tuple[str, datetime]]:
-        """Every catalog the server has shown, the newest first: its hash and when it was first seen."""
+        """Every catalog of the server that is kept, the newest first: its hash and when it was first seen."""
+        ...
+
+    async def declarations(self, organization_id: UUID, server_id: str, remote_name: str) -> list[Declared]:
+        """Every declaration of one tool that is kept, the newest first; a catalog in which it could not be carried has none.
+
+        Raises:
+            NotFound: there is no such server.
+        """
         ...
 
     async def due(self, *, limit: int) -> list[tuple[UUID, str]]:

@@ -38,6 +38,8 @@ class StoredServer:
     state: ServerState
     revision: int
     """Grows with every change of the row that could change what a run is shown or how the server is talked to."""
+    endpoint_revision: int
+    """The revision that brought endpoint and authentication as they are: what was dialled under another one says nothing of this server."""
     connection_id: UUID | None
     """The connection of the vault whose credential it gets; ``None`` for the scheme `none`."""
     offered_hash: str | None
@@ -45,7 +47,7 @@ class StoredServer:
     resources: bool
     """Whether it offers resources."""
     reason: str | None
-    """Why it is degraded: a code of ``Trouble``, never its own words."""
+    """Why its last probe failed: a code of ``Trouble``, never its own words; ``None`` when it answered, or was never asked."""
     failures: int
     """Probes that failed in a row."""
     verified_at: datetime | None
@@ -94,6 +96,21 @@ class Standing:
     def _same(self, tool: RemoteTool) -> bool:
         known = self.approved.get(tool.remote_name)
         return known is not None and known.declaration_hash == tool.declaration_hash
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declared:
+    """One tool as one catalog declared it, and what became of that."""
+
+    catalog_hash: str
+    tool: RemoteTool
+    discovered_at: datetime
+    """When this catalog was first seen."""
+    withdrawn_at: datetime | None
+    """When the server was first seen without the tool after that."""
+    approved_at: datetime | None
+    """When it was last approved so; ``None`` when it never was."""
+    approved_by: UUID | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
