@@ -14,10 +14,13 @@ from uuid import UUID, uuid4
 
 from agentic.contract.errors import ProgramFault
 from agentic.local.postgres import EmbeddedPostgres, bootstrap_supabase
+from agentic.services.mcp.locating import FILE as MCP_SERVERS
+from agentic.services.mcp.locating import VARIABLE as MCP_SERVERS_VARIABLE
 
 DEFAULT_FOLDER = Path(".agentic")
 DATABASE_URL = "DATABASE_URL"
-_OURS = ("postgres", "identity.json", "token-secret", "mailbox.jsonl", "logs")
+SERVER_HOMES = "mcp_homes"
+_OURS = ("postgres", "identity.json", "token-secret", "mailbox.jsonl", "logs", MCP_SERVERS, SERVER_HOMES)
 """What stands in such a folder; drafts begin with the same names, a dot before them or not."""
 
 
@@ -100,6 +103,26 @@ class Home:
     def token_secret(self) -> str:
         """The secret that signs tokens of the local API, made up once and kept."""
         return self._kept("token-secret", lambda: secrets.token_urlsafe(48)).strip()
+
+    @property
+    def mcp_servers(self) -> Path:
+        """The file of the deployment's stdio servers: the one that ``AGENTIC_MCP_SERVERS`` names, or this folder's. It may be missing."""
+        return Path(os.environ.get(MCP_SERVERS_VARIABLE, "").strip() or self.folder / MCP_SERVERS)
+
+    def name_mcp_servers(self) -> None:
+        """Have this process, and the workers it starts, read this folder's file of stdio servers, now and when it changes.
+
+        Nothing happens where the environment names a file, or where there is no such folder.
+        """
+        if not os.environ.get(MCP_SERVERS_VARIABLE, "").strip() and self.folder.is_dir():
+            self._kept(MCP_SERVERS, lambda: '{"mcpServers": {}}\n')
+            os.environ[MCP_SERVERS_VARIABLE] = str((self.folder / MCP_SERVERS).absolute())
+
+    def server_home(self, server_id: str) -> Path:
+        """A folder that is the HOME of one stdio server, made now and kept, so that what its program downloads is there the next time."""
+        path = (self.folder / SERVER_HOMES / server_id).absolute()
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path
 
     def _kept(self, name: str, make: Callable[[], str]) -> str:
         self.check()

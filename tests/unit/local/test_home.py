@@ -1,10 +1,12 @@
 """Which folders may be the one that agentic keeps its things in."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from agentic.local.home import FolderUnusable, Home
+from agentic.services.mcp.deployment import launches_from_environment
 
 
 def test_a_new_an_empty_and_a_known_folder_are_good(tmp_path: Path) -> None:
@@ -39,3 +41,19 @@ def test_an_impossible_name_is_one_short_sentence(tmp_path: Path) -> None:
     with pytest.raises(FolderUnusable, match="--folder") as refused:
         Home(tmp_path / ("x" * 300)).check()
     assert len(str(refused.value)) < 250
+
+
+def test_the_folder_has_a_file_of_stdio_servers_that_its_workers_are_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTIC_MCP_SERVERS", "")
+    Home(tmp_path / "nowhere").name_mcp_servers()
+    assert not (tmp_path / "nowhere").exists()
+    home = Home(tmp_path)
+    home.name_mcp_servers()
+    assert os.environ["AGENTIC_MCP_SERVERS"] == str(home.mcp_servers) == str(tmp_path / "mcp_servers.json")
+    assert dict(launches_from_environment()) == {}
+    Home(tmp_path / "other").name_mcp_servers()
+    assert Home(tmp_path / "other").mcp_servers == home.mcp_servers
+    assert home.server_home("notes").stat().st_mode & 0o777 == 0o700
+    Home(tmp_path).check()
