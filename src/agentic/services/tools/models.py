@@ -89,7 +89,10 @@ class RemoteBinding(Value):
 
     type: Literal["remote"] = "remote"
     connection_id: UUID
+    """The connection of the vault that the call uses; the server's own id where it needs no credential."""
     remote_name: str
+    declaration_hash: str | None = None
+    """Over all its server said of it, also what no model reads; ``None`` for a tool whose words are ours, and in old contracts."""
 
 
 class UnknownBinding(Value):

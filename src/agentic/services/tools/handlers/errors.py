@@ -5,6 +5,7 @@
     │   ├── RetryableUpstreamError      time mends it: throttled, connection refused, name server busy
     │   ├── UpstreamUnavailableError    it does not come back by waiting: certificate refused, no such host
     │   ├── ConnectionUnusable          a person must connect the account again
+    │   ├── ToolGone                    the tool's server offers it no more, or another one under its name
     │   └── EgressRefused               this process may not talk to that address
     └── OutcomeUnknown              bytes left and no definite answer came: the effect may have happened
 
@@ -94,6 +95,20 @@ class ConnectionUnusable(DefiniteRefusal):
 
     def __init__(self, message: str, *, code: ErrorCode = ErrorCode.CONNECTION_EXPIRED) -> None:
         super().__init__(message, code=code)
+
+
+class ToolGone(DefiniteRefusal):
+    """The server of a tool does not offer it any more as the run was shown it. Nothing was sent.
+
+    Args:
+        message: for an operator.
+        changed: there is a tool of its name, declared in another way; the caller then reads what the invoker says of a changed tool.
+    """
+
+    def __init__(self, message: str, *, changed: bool) -> None:
+        super().__init__(message, code=ErrorCode.WITHDRAWN)
+        if changed:
+            self.code = ErrorCode.TOOL_CHANGED
 
 
 class EgressRefused(DefiniteRefusal):
