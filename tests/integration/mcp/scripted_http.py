@@ -3,7 +3,7 @@
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,6 +68,8 @@ class Scripted:
     host: str = "127.0.0.1"
     open: int = 0
     release: asyncio.Event = field(default_factory=asyncio.Event)
+    tools: list[Any] = field(default_factory=list)
+    """What it lists."""
 
     @property
     def url(self) -> str:
@@ -104,23 +106,24 @@ class Scripted:
             case "tools/call":
                 return rpc(message["id"], {"content": [{"type": "text", "text": "done"}]})
             case "tools/list":
-                return rpc(message["id"], {"tools": []})
+                return rpc(message["id"], {"tools": self.tools})
             case _:
                 return plain("202 Accepted")
 
 
 @asynccontextmanager
 async def scripted(
-    on: Callable[[Scripted, Asked], Any] | None = None, *, tls: ssl.SSLContext | None = None
+    on: Callable[[Scripted, Asked], Any] | None = None, *, tls: ssl.SSLContext | None = None, tools: Sequence[Any] = ()
 ) -> AsyncIterator[Scripted]:
     """Serve on loopback.
 
     Args:
+        tools: what it lists.
         on: asked first; what it returns is the answer, `...` for the usual one. It may be a coroutine function. An answer that is a
             list is written part by part, and an event in it is waited for.
     """
     scheme, host = ("http", "127.0.0.1") if tls is None else ("https", "localhost")
-    server = Scripted(scheme=scheme, host=host, on=on or (lambda self, asked: ...))
+    server = Scripted(scheme=scheme, host=host, on=on or (lambda self, asked: ...), tools=list(tools))
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server.open += 1

@@ -16,6 +16,7 @@ CANCELLED: list[Any] = []
 HELD: list[Any] = []
 META: list[Any] = []
 PAGES: dict[str, Any] = json.loads(os.environ.get("PAGES", "{}"))
+"""What it lists, by cursor; a file that `PAGES_FILE` names is read anew each time."""
 RESOURCES: list[Any] = [
     {"uri": "note://1", "name": "Milk", "mimeType": "text/plain", "secret": 1},
     {"uri": "note://2", "name": "Photo"},
@@ -36,6 +37,15 @@ def say(message: dict[str, Any]) -> None:
 
 def text(id: Any, words: str, **more: Any) -> None:
     say({"id": id, "result": {"content": [{"type": "text", "text": words}], **more}})
+
+
+def pages() -> dict[str, Any]:
+    file = os.environ.get("PAGES_FILE")
+    if file is None:
+        return PAGES
+    with open(file, encoding="utf-8") as opened:
+        listed: dict[str, Any] = json.load(opened)
+    return listed
 
 
 def heard() -> dict[str, Any] | None:
@@ -70,6 +80,11 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
             pass
         case "hold":
             HELD.append(id)
+        case "meet":
+            HELD.append(id)
+            if len(HELD) == arguments["of"]:
+                for each in HELD:
+                    text(each, "met")
         case "release":
             for each in HELD:
                 text(each, "late")
@@ -150,8 +165,7 @@ def main() -> None:
         elif method == "notifications/cancelled":
             CANCELLED.append(params["requestId"])
         elif method == "tools/list":
-            page = PAGES.get(params.get("cursor") or "", {"tools": []})
-            say({"id": id, "result": page})
+            say({"id": id, "result": pages().get(params.get("cursor") or "", {"tools": []})})
         elif method == "tools/call":
             META[:] = [params.get("_meta")]
             call(id, params["name"], params.get("arguments") or {})

@@ -1,6 +1,7 @@
 """Servers of strangers, as small programs: what a test says they do is what they do."""
 
 import asyncio
+import json
 import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -29,6 +30,19 @@ from agentic.services.mcp.slots import Slots
 
 PROGRAM = Path(__file__).parent / "scripted_stdio.py"
 TOKEN = "tok-4711-abcdef"
+
+
+ANYTHING: dict[str, Any] = {"type": "object", "additionalProperties": True}
+
+
+def declared(name: str, description: str = "Does it.", **more: Any) -> dict[str, Any]:
+    """A tool as its server lists it."""
+    return {"name": name, "description": description, "inputSchema": ANYTHING, **more}
+
+
+def listing(*tools: dict[str, Any]) -> dict[str, str]:
+    """The variables by which the scripted program lists these."""
+    return {"PAGES": json.dumps({"": {"tools": list(tools)}})}
 
 
 class Vault:

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,24 +12,38 @@ import pytest
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.script import Turn
 from agentic.services.mcp.catalog import read_catalog
-from agentic.services.mcp.config import Classification, ServerConfig
+from agentic.services.mcp.config import Classification, ServerConfig, StdioLaunch
 from agentic.services.mcp.offering import handler_of, offered
 from agentic.services.tools.models import IdempotencyClass, Risk, SideEffects
 from agentic.testing import Call, Calls, Harness, Say, harness
 from core_world import World, journal, rows
 from telemetry_recorder import recorded
 from tests.integration.mcp.scripted_http import STREAM, Asked, Scripted, event, plain, scripted
-from tests.integration.mcp.stage import BEARER, TOKEN, Marks, Vault, http_config, server_of, stdio_config
+from tests.integration.mcp.stage import (
+    BEARER,
+    TOKEN,
+    Marks,
+    Vault,
+    declared,
+    http_config,
+    listing,
+    server_of,
+    stdio_config,
+)
 
 READ = Classification(side_effects=SideEffects.READ, risk=Risk.LOW, idempotency=IdempotencyClass.READ_ONLY)
 WRITE = Classification(side_effects=SideEffects.WRITE, risk=Risk.LOW)
 SAFE = Classification(side_effects=SideEffects.WRITE, risk=Risk.LOW, idempotency=IdempotencyClass.IDEMPOTENT)
-ANYTHING = {"type": "object", "additionalProperties": True}
 EFFECT = {"type": "text", "text": "done"}
 
 
 def turn(*calls: tuple[str, dict[str, Any]]) -> Turn:
     return Calls([Call(f"mcp.scripted.{name}", arguments) for name, arguments in calls])
+
+
+def peer_of(on: Callable[[Scripted, Asked], Any] | None = None) -> AbstractAsyncContextManager[Scripted]:
+    """A server over HTTP that lists the tools of these tests."""
+    return scripted(on, tools=[declared("do"), declared("pay")])
 
 
 class Told:
@@ -71,8 +85,13 @@ async def told(
         schema: of their structured answers, as the server declared it.
     """
     config = config.model_copy(update={"per_tool": classes})
-    described = {"description": "Does it.", "inputSchema": ANYTHING, **({"outputSchema": schema} if schema else {})}
-    catalog = read_catalog(config.server_id, [{"name": name, **described} for name in classes])
+    shape: dict[str, Any] = {"outputSchema": schema} if schema else {}
+    tools = [declared(name, **shape) for name in classes]
+    catalog = read_catalog(config.server_id, tools)
+    if isinstance(config.endpoint, StdioLaunch):
+        config = config.model_copy(
+            update={"endpoint": config.endpoint.model_copy(update={"variables": listing(*tools)})}
+        )
     assert catalog.rejected == ()
     specs = offered(config, catalog, connection_id=uuid4(), resources=True)
     if timeout_s is not None:
@@ -144,7 +163,7 @@ async def test_a_server_that_dies_in_an_effect_leaves_it_unknown_and_it_is_not_m
     [None, STREAM, STREAM + b"data: half", plain("500 Oh no"), plain("503 Busy"), plain("400 Bad"), plain("401 No"), plain("200 OK", b"{", "Content-Type: application/json")],
 )  # fmt: skip
 async def test_an_effect_without_an_answer_is_unknown_and_was_sent_once(database: str, answer: bytes | None) -> None:
-    async with scripted(lambda self, asked: answer if asked.tool == "pay" else ...) as peer:
+    async with peer_of(lambda self, asked: answer if asked.tool == "pay" else ...) as peer:
         async with told(database, http_config(peer.url), turn(("pay", {"cents": 500})), pay=WRITE) as run:
             assert run.codes == ["outcome_unknown"]
         assert len(peer.calls("pay")) == 1
@@ -159,7 +178,7 @@ async def test_the_journal_knows_that_the_effect_may_leave_before_the_server_hea
         return ...
 
     opened: list[Harness] = []
-    async with scripted(on) as peer, harness(tools=[World().read()], script=[Say("x")], database_url=database) as h:
+    async with peer_of(on) as peer, harness(tools=[World().read()], script=[Say("x")], database_url=database) as h:
         opened.append(h)
         async with told(database, http_config(peer.url), turn(("pay", {})), pay=WRITE) as run:
             assert run.codes == ["ok"]
@@ -167,7 +186,7 @@ async def test_the_journal_knows_that_the_effect_may_leave_before_the_server_hea
 
 
 async def test_a_server_that_cannot_be_reached_leaves_no_claim_and_the_call_may_come_again(database: str) -> None:
-    async with scripted() as peer:
+    async with peer_of() as peer:
         url = peer.url
     async with told(database, http_config(url), turn(("pay", {})), pay=WRITE) as run:
         assert run.codes == ["server_unreachable"] and await journal(run.h, run.run_id) == []
@@ -180,14 +199,14 @@ async def test_a_forgotten_session_is_opened_again_once_and_the_model_sees_nothi
     def on(server: Scripted, asked: Asked) -> Any:
         return plain("404 Not Found") if asked.tool == "do" and asked.headers["mcp-session-id"] == "s-1" else ...
 
-    async with scripted(on) as peer:
+    async with peer_of(on) as peer:
         async with told(database, http_config(peer.url), turn(("do", {})), turn(("do", {"again": 1})), do=said) as run:
             assert run.codes == ["ok", "ok"]
         assert [asked.headers["mcp-session-id"] for asked in peer.calls("do")] == ["s-1", "s-2", "s-2"]
 
 
 async def test_a_server_that_forgets_every_session_is_not_asked_a_third_time(database: str) -> None:
-    async with scripted(lambda self, asked: plain("404 Not Found") if asked.tool else ...) as peer:
+    async with peer_of(lambda self, asked: plain("404 Not Found") if asked.tool else ...) as peer:
         async with told(database, http_config(peer.url), turn(("do", {})), do=READ) as run:
             assert run.codes == ["server_unreachable"]
         assert len(peer.calls("do")) == 2
@@ -197,7 +216,7 @@ async def test_a_session_that_may_be_forgotten_is_opened_again_for_what_may_be_r
     def on(server: Scripted, asked: Asked) -> Any:
         return plain("400 Bad Request") if asked.tool and asked.headers["mcp-session-id"] == "s-1" else ...
 
-    async with scripted(on) as peer:
+    async with peer_of(on) as peer:
         async with told(database, http_config(peer.url), turn(("do", {})), do=READ) as run:
             assert run.codes == ["ok"]
         assert peer.sessions == 2
@@ -294,7 +313,7 @@ async def test_a_rotated_credential_is_fetched_once_and_the_read_sent_again(data
             return found
 
     vault, marks = Rotates(), Marks()
-    async with scripted(accepts("tok-rotated-1")) as peer:
+    async with peer_of(accepts("tok-rotated-1")) as peer:
         turns = [turn(("do", {})), turn(("do", {"n": 2}))]
         async with told(database, http_config(peer.url, BEARER), *turns, do=READ, vault=vault, marks=marks) as run:
             assert run.codes == ["ok", "ok"]
@@ -307,7 +326,7 @@ async def test_a_credential_that_did_not_change_is_not_tried_again_and_the_run_g
     database: str, said: Classification
 ) -> None:
     vault = Vault()
-    async with scripted(accepts()) as peer:
+    async with peer_of(accepts()) as peer:
         turns = [turn(("do", {})), turn(("do", {"n": 2}))]
         async with told(database, http_config(peer.url, BEARER), *turns, do=said, vault=vault) as run:
             assert run.state == "succeeded" and run.codes == ["server_unauthorized"] * 2
@@ -320,7 +339,7 @@ async def test_a_server_that_refuses_fresh_credentials_too_is_given_up(database:
             self.values[reference] = f"tok-number-{self.asked}"
             return await super().resolve(reference)
 
-    async with scripted(accepts()) as peer:
+    async with peer_of(accepts()) as peer:
         turns = [turn(("do", {})), turn(("do", {"n": 2}))]
         async with told(database, http_config(peer.url, BEARER), *turns, do=READ, vault=Fresh()) as run:
             assert run.codes == ["server_unauthorized"] * 2
@@ -337,7 +356,7 @@ async def test_an_effect_that_was_refused_after_it_left_is_unknown_and_the_next_
             self.values[reference] = "tok-rotated-1"
             return found
 
-    async with scripted(accepts("tok-rotated-1")) as peer:
+    async with peer_of(accepts("tok-rotated-1")) as peer:
         turns = [turn(("pay", {})), turn(("pay", {"n": 2}))]
         async with told(database, http_config(peer.url, BEARER), *turns, pay=WRITE, vault=Rotates()) as run:
             assert run.codes == ["outcome_unknown", "ok"]
@@ -346,7 +365,7 @@ async def test_an_effect_that_was_refused_after_it_left_is_unknown_and_the_next_
 
 async def test_a_server_that_knows_us_and_does_not_let_us_is_told_as_that(database: str) -> None:
     async with (
-        scripted(lambda self, asked: plain("403 Forbidden") if asked.tool else ...) as peer,
+        peer_of(lambda self, asked: plain("403 Forbidden") if asked.tool else ...) as peer,
         told(database, http_config(peer.url, BEARER), turn(("do", {})), do=READ) as run,
     ):
         assert run.codes == ["permission_refused"]
@@ -370,7 +389,7 @@ async def test_an_answer_over_the_stream_is_an_answer(database: str) -> None:
             event(message),
         ]
 
-    async with scripted(on) as peer, told(database, http_config(peer.url), turn(("do", {})), do=WRITE) as run:
+    async with peer_of(on) as peer, told(database, http_config(peer.url), turn(("do", {})), do=WRITE) as run:
         assert run.codes == ["ok"] and run.data == [{"content": [EFFECT]}]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from agentic.services.mcp import discovery
 from agentic.services.mcp.catalog import Catalog
-from agentic.services.mcp.discovery import MAX_ENTRIES, MAX_PAGES, discover
+from agentic.services.mcp.discovery import MAX_ENTRIES, MAX_PAGES
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 from tests.integration.mcp.scripted_http import Asked, Scripted, plain, rpc, scripted
 from tests.integration.mcp.stage import http_config, server_of, stdio_config
@@ -21,7 +21,7 @@ def tool(name: str) -> dict[str, Any]:
 
 async def listed(pages: dict[str, Any]) -> Catalog:
     async with server_of(stdio_config(variables={"PAGES": json.dumps(pages)})) as server:
-        return await discover(server)
+        return (await server.look()).catalog
 
 
 @pytest.mark.guarantee("N3")
@@ -62,7 +62,7 @@ async def test_a_list_without_an_end_is_left_after_fifty_pages() -> None:
 
     async with scripted(on) as peer, server_of(http_config(peer.url)) as server:
         with pytest.raises(RemoteFailure) as failure:
-            await discover(server)
+            await server.connection()
         assert failure.value.trouble is Trouble.TOO_LARGE and len(peer.asked("tools/list")) == MAX_PAGES
 
 
@@ -81,7 +81,7 @@ async def test_a_server_without_tools_is_not_asked_for_them() -> None:
         return ...
 
     async with scripted(on) as peer, server_of(http_config(peer.url)) as server:
-        assert (await discover(server)).tools == () and peer.asked("tools/list") == []
+        assert (await server.connection()).catalog.tools == () and peer.asked("tools/list") == []
 
 
 async def test_a_list_that_fails_says_how() -> None:
@@ -90,7 +90,7 @@ async def test_a_list_that_fails_says_how() -> None:
 
     async with scripted(on) as peer, server_of(http_config(peer.url)) as server:
         with pytest.raises(RemoteFailure) as failure:
-            await discover(server)
+            await server.connection()
     assert failure.value.trouble is Trouble.HTTP_STATUS and failure.value.status == 500
 
 
@@ -98,4 +98,5 @@ async def test_a_second_look_finds_the_same_hash() -> None:
     async with server_of(
         stdio_config(variables={"PAGES": json.dumps({"": {"tools": [tool("a"), tool("b")]}})})
     ) as server:
-        assert await discover(server) == await discover(server)
+        first, second = (await server.look()).catalog, (await server.look()).catalog
+        assert first is not second and first == second

@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 
 from agentic.services.mcp.config import ServerConfig, StdioLaunch
-from agentic.services.mcp.discovery import discover
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.mcp.results import Answered, ToolFailed, read_result
 from tests.integration.mcp.stage import http_config, server_of, stdio_config
@@ -42,9 +41,10 @@ async def over(transport: str) -> AsyncIterator[ServerConfig]:
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 async def test_a_server_of_the_sdk_is_opened_listed_called_and_closed(transport: str) -> None:
     async with over(transport) as config, server_of(config) as server:
-        catalog = await discover(server)
+        connection = await server.connection()
+        catalog = connection.catalog
         assert [tool.name for tool in catalog.tools] == [f"mcp.scripted.{name}" for name in ("add", "fails", "picture")]
-        session = (await server.connection()).session
+        session = connection.session
 
         async def call(name: str, **arguments: int) -> Answered | ToolFailed | object:
             raw = await session.request("tools/call", {"name": name, "arguments": arguments}, timeout_s=30)

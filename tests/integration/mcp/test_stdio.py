@@ -218,7 +218,7 @@ async def test_a_close_in_the_middle_of_an_opening_ends_it() -> None:
     await until(lambda: bool(_children()))
     await server.aclose()
     for ended in (opening, server.connection()):
-        with pytest.raises(RemoteFailure, match="shutting down"):
+        with pytest.raises(RemoteFailure, match="being closed here"):
             await ended
 
 

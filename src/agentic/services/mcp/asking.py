@@ -5,7 +5,7 @@ and once a run after a new credential, for calls whose repetition is harmless. E
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -13,13 +13,15 @@ from agentic.contract.results import ErrorCode
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.mcp.servers import Connection, RemoteServer
 from agentic.services.tools.context import CallContext
-from agentic.services.tools.handlers.errors import DefiniteRefusal, OutcomeUnknown
+from agentic.services.tools.handlers.errors import DefiniteRefusal, OutcomeUnknown, ToolGone
 from agentic.services.tools.models import IdempotencyClass
 from agentic.services.tools.outcomes import CODE_OF_CAUSE, AvailabilityCause
 from agentic.services.tools.telemetry import count_mcp_request
 
 _log = logging.getLogger(__name__)
 _FORGOTTEN: Final = frozenset({Trouble.SESSION_EXPIRED, Trouble.SESSION_SUSPECT})
+StillOffered = Callable[[Connection], ToolGone | None]
+"""Why the server does not offer the tool over this connection as the run was shown it; ``None`` when it does."""
 
 
 class RunMarks(Protocol):
@@ -44,13 +46,17 @@ class Asking:
     Args:
         server: where it runs.
         idempotency: the class of the tool as the run was shown it; decides what may be sent again.
+        still_offered: asked of every connection before anything is sent over it.
     """
 
-    def __init__(self, server: RemoteServer, idempotency: IdempotencyClass, *, marks: RunMarks) -> None:
+    def __init__(
+        self, server: RemoteServer, idempotency: IdempotencyClass, *, marks: RunMarks, still_offered: StillOffered
+    ) -> None:
         self._server = server
         self.server_id: Final = server.config.server_id
         self._class = idempotency
         self._marks = marks
+        self._still_offered = still_offered
 
     @property
     def reads(self) -> bool:
@@ -76,6 +82,8 @@ class Asking:
         reopened = renewed = False
         while True:
             connection = await self._connected(ctx)
+            if gone := self._still_offered(connection):
+                raise gone
             await ctx.before_first_byte()
             try:
                 return await self._sent(ctx, connection, method, params)
@@ -87,10 +95,10 @@ class Asking:
                     continue
                 if not reopened and self._may_reopen(failure):
                     reopened = True
-                    self._server.drop(connection)
+                    self._server.drop(connection, failure.trouble)
                     continue
                 if failure.trouble in _FORGOTTEN:
-                    self._server.drop(connection)
+                    self._server.drop(connection, failure.trouble)
                 raise self._ending(failure) from failure
 
     async def _connected(self, ctx: CallContext) -> Connection:
@@ -129,15 +137,29 @@ class Asking:
             try:
                 if await connection.authentication.headers() != failure.credential:
                     return self.harmless  # another call of the run has renewed it meanwhile
-                if await self._marks.take_renewal(
-                    run_id=ctx.run_id, server_id=self.server_id
-                ) and await connection.authentication.renew(failure.credential):
+                if await self._marks.take_renewal(run_id=ctx.run_id, server_id=self.server_id) and await self._another(
+                    ctx, connection, failure
+                ):
                     return self.harmless  # an effect is not sent again: nobody knows what became of it
             except RemoteFailure as refused:
                 _log.warning("%s: the credential could not be renewed: %s", self.server_id, refused)
         await self._marks.give_up(run_id=ctx.run_id, server_id=self.server_id)
-        self._server.drop(connection)
+        self._server.drop(connection, failure.trouble)
         return False
+
+    async def _another(self, ctx: CallContext, connection: Connection, failure: RemoteFailure) -> bool:
+        """Whether the run's one re-authentication gave another value than the one that was refused."""
+        renewed = False
+        try:
+            renewed = await connection.authentication.renew(failure.credential)
+        finally:
+            if self._server.told is not None:
+                self._server.told.reauthenticated(
+                    run_id=ctx.run_id,
+                    scheme=self._server.config.authentication.scheme,
+                    outcome="renewed" if renewed else "refused",
+                )
+        return renewed
 
     def _may_reopen(self, failure: RemoteFailure) -> bool:
         if failure.trouble is Trouble.SESSION_SUSPECT:

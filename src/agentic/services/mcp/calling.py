@@ -10,9 +10,9 @@ from agentic.contract.results import ErrorCode
 from agentic.contract.trust import Trust
 from agentic.services.mcp.asking import Asking, RunMarks
 from agentic.services.mcp.results import Answered, ToolFailed, Unreadable, read_result
-from agentic.services.mcp.servers import RemoteServer
+from agentic.services.mcp.servers import Connection, RemoteServer
 from agentic.services.tools.context import CallContext
-from agentic.services.tools.handlers.errors import DefiniteRefusal, OutcomeUnknown
+from agentic.services.tools.handlers.errors import DefiniteRefusal, OutcomeUnknown, ToolGone
 from agentic.services.tools.models import RemoteBinding, ToolSpec
 
 _CALL: Final = "tools/call"
@@ -37,8 +37,9 @@ class RemoteToolHandler:
     ) -> None:
         if not isinstance(spec.binding, RemoteBinding):
             raise ProgramFault(f"{spec.name} is not a tool of a remote server")
+        self._binding = spec.binding
         self._remote_name = spec.binding.remote_name
-        self._asking = Asking(server, spec.idempotency, marks=marks)
+        self._asking = Asking(server, spec.idempotency, marks=marks, still_offered=self._gone)
         self._output_schema = (schemas or {}).get(self._remote_name)
 
     async def execute(self, ctx: CallContext, args: BaseModel) -> Any:
@@ -67,3 +68,11 @@ class RemoteToolHandler:
                 raise OutcomeUnknown(f"{self._asking.server_id}: answered, and {why}")
             case _ as never:
                 assert_never(never)
+
+    def _gone(self, connection: Connection) -> ToolGone | None:
+        declared = connection.catalog.tool(self._remote_name)
+        if declared is None:
+            return ToolGone(f"{self._asking.server_id} offers {self._remote_name} no more", changed=False)
+        if declared.declaration_hash != self._binding.declaration_hash:
+            return ToolGone(f"{self._asking.server_id} declares {self._remote_name} in another way now", changed=True)
+        return None

@@ -6,12 +6,15 @@ Lists are read raw: the SDK's typed list refuses a whole page for one bad tool.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentic.services.mcp.catalog import Catalog, read_catalog
+from agentic.services.mcp.config import ServerConfig
 from agentic.services.mcp.failures import RemoteFailure, Trouble
-from agentic.services.mcp.servers import RemoteServer
 from agentic.services.tools.telemetry import count_mcp_request
+
+if TYPE_CHECKING:
+    from agentic.services.mcp.session import Greeting, Session
 
 MAX_PAGES: Final = 50
 MAX_ENTRIES: Final = 1_000
@@ -21,21 +24,19 @@ DISCOVERY_TIMEOUT_S: Final = 30.0
 _LIST: Final = "tools/list"
 
 
-async def discover(server: RemoteServer) -> Catalog:
-    """What a server offers now. The list has one deadline of 30 seconds, which begins when there is a slot to read it in.
+async def discover(config: ServerConfig, session: "Session", greeting: "Greeting") -> Catalog:
+    """What a server offers now. The list has one deadline of 30 seconds; who calls holds the slot to read it in.
 
     Raises:
-        RemoteFailure: the server cannot be used, its list is none, or it has no end.
+        RemoteFailure: the session ended, the list is none, or it has no end.
     """
-    config = server.config
-    connection = await server.connection()
-    if not connection.greeting.offers("tools"):
+    if not greeting.offers("tools"):
         return read_catalog(config.server_id, [])
 
     async def ask(params: Mapping[str, Any]) -> dict[str, Any]:
         outcome = "ok"
         try:
-            return await connection.session.request(_LIST, params, timeout_s=config.timeouts.request_s)
+            return await session.request(_LIST, params, timeout_s=config.timeouts.request_s)
         except RemoteFailure as failure:
             outcome = str(failure.trouble)
             raise
@@ -44,7 +45,7 @@ async def discover(server: RemoteServer) -> Catalog:
 
     limit = asyncio.timeout(DISCOVERY_TIMEOUT_S)
     try:
-        async with server.slots.preparing(starts_process=False), limit:
+        async with limit:
             raw = await paged(ask, key="tools")
     except TimeoutError:
         if not limit.expired():

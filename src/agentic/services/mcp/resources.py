@@ -17,9 +17,9 @@ from agentic.services.mcp.config import ServerConfig
 from agentic.services.mcp.discovery import paged
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.mcp.results import MAX_BLOCKS, read_resource
-from agentic.services.mcp.servers import RemoteServer
+from agentic.services.mcp.servers import Connection, RemoteServer
 from agentic.services.tools.context import CallContext
-from agentic.services.tools.handlers.errors import DefiniteRefusal
+from agentic.services.tools.handlers.errors import DefiniteRefusal, ToolGone
 from agentic.services.tools.models import STEP_BUDGET_S, IdempotencyClass, RemoteBinding, Risk, SideEffects, ToolSpec
 
 READ_RESOURCE: Final = "read_resource"
@@ -62,7 +62,7 @@ class ResourceHandler:
     """The code behind it."""
 
     def __init__(self, server: RemoteServer, *, marks: RunMarks) -> None:
-        self._asking = Asking(server, IdempotencyClass.READ_ONLY, marks=marks)
+        self._asking = Asking(server, IdempotencyClass.READ_ONLY, marks=marks, still_offered=self._gone)
 
     async def execute(self, ctx: CallContext, args: BaseModel) -> JsonObject:
         """List, or read what is listed.
@@ -98,6 +98,11 @@ class ResourceHandler:
             code = ErrorCode.OUTPUT_TOO_LARGE if failure.trouble is Trouble.TOO_LARGE else ErrorCode.INVALID_OUTPUT
             raise DefiniteRefusal(f"{self._asking.server_id}: {failure}", code=code) from failure
         return [each for each in entries if isinstance(each, Mapping)]
+
+    def _gone(self, connection: Connection) -> ToolGone | None:
+        if connection.resources:
+            return None
+        return ToolGone(f"{self._asking.server_id} offers no resources any more", changed=False)
 
 
 def _entry(listed: Mapping[str, Any]) -> JsonObject:

@@ -5,17 +5,20 @@ A transport is a cache. What a run was shown of the server, and whether it gave 
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from agentic.contract.clock import Clock, SystemClock
 from agentic.contract.errors import AgenticError, StorageUnavailable
 from agentic.services.mcp.authentication import Authenticator, Credentials, NoCredential, authenticator
+from agentic.services.mcp.catalog import Catalog
 from agentic.services.mcp.config import Authentication, AuthScheme, HttpEndpoint, ServerConfig, StdioLaunch
 from agentic.services.mcp.config_check import Permits
+from agentic.services.mcp.discovery import discover
 from agentic.services.mcp.failures import RemoteFailure, Trouble
+from agentic.services.mcp.server_events import Teller
 from agentic.services.mcp.slots import Slots
 from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.telemetry import count_mcp_connect_failure
@@ -23,14 +26,25 @@ from agentic.services.tools.telemetry import count_mcp_connect_failure
 if TYPE_CHECKING:
     from agentic.services.mcp.session import Greeting, Session, Wire
 
+Seen = Callable[[Catalog, bool], Awaitable[None]]
+"""Told what a server offers, and whether resources too, whenever that was read; a session counts as open after that."""
+_CLOSED: Final = "the server is being closed here"
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+
+@dataclass(kw_only=True, slots=True, eq=False)
 class Connection:
     """An open session and the credential it was opened with."""
 
     session: "Session"
     greeting: "Greeting"
     authentication: Authenticator
+    catalog: Catalog
+    """What the server offers over this session, as it was read last. Calls are held against it, so that none goes to another tool."""
+
+    @property
+    def resources(self) -> bool:
+        """Whether the server offers resources."""
+        return self.greeting.offers("resources")
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -46,6 +60,9 @@ class RemoteServer:
         vault: resolves the credential, anew for each session.
         permits: the deployment's egress allow-list.
         slots: shared by all servers of the process.
+        told: of sessions that open and end.
+        seen: told what the server offers each time it is read, before a call goes out.
+        launchable: ``False`` for a server whose command this deployment does not know; it is not started.
         tls: trust of a private authority; ``None`` trusts the packaged public ones.
     """
 
@@ -56,6 +73,9 @@ class RemoteServer:
         vault: Credentials,
         permits: Permits,
         slots: Slots,
+        told: Teller | None = None,
+        seen: Seen | None = None,
+        launchable: bool = True,
         clock: Clock | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -63,6 +83,9 @@ class RemoteServer:
         self._vault = vault
         self._permits = permits
         self.slots = slots
+        self.told = told
+        self._seen = seen
+        self._launchable = launchable
         self._clock = clock or SystemClock()
         self._tls = tls
         self._opening: asyncio.Task[Connection] | None = None
@@ -76,7 +99,7 @@ class RemoteServer:
             RemoteFailure: the server cannot be used. Nothing of the caller's was sent.
         """
         if self._closed:
-            raise RemoteFailure(Trouble.CONNECT, "the worker is shutting down")
+            raise RemoteFailure(Trouble.CONNECT, _CLOSED)
         opening = self._opening
         if opening is None or _over(opening):
             opening = self._opening = asyncio.create_task(self._open())
@@ -86,11 +109,39 @@ class RemoteServer:
         except asyncio.CancelledError:
             if asked_to_stop() or not opening.cancelled():
                 raise
-            raise RemoteFailure(Trouble.CONNECT, "the worker is shutting down") from None
+            raise RemoteFailure(Trouble.CONNECT, _CLOSED) from None
 
-    def drop(self, connection: Connection) -> None:
+    async def look(self) -> Connection:
+        """A connection whose catalog was read for this call, or while it waited for the opening.
+
+        Raises:
+            RemoteFailure: the server cannot be used, or does not show what it offers.
+        """
+        before = self._opening
+        standing = before is not None and before.done()
+        connection = await self.connection()
+        if standing and self._opening is before:
+            async with self.slots.preparing(starts_process=False):
+                connection.catalog = await discover(self.config, connection.session, connection.greeting)
+            await self._tell_seen(connection)
+        return connection
+
+    def drop(self, connection: Connection, why: Trouble) -> None:
         """Begin no more calls on this connection; those it has end as they end, and then it closes. The next call opens another."""
-        connection.session.retire()
+        connection.session.retire(why)
+
+    def retire(self) -> None:
+        """Open nothing any more, because another server has taken the place of this one; calls under way end as they end."""
+        self._closed = True
+        if self._opening is not None and not self._opening.done():
+            self._opening.cancel()
+        for session in self._sessions:
+            session.retire("replaced")
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing of it is left open."""
+        return (self._opening is None or self._opening.done()) and all(session.gone for session in self._sessions)
 
     async def aclose(self) -> None:
         """Close everything that is open, for good; an opening that is under way is ended. May be called again after a failure.
@@ -110,24 +161,60 @@ class RemoteServer:
                 raise end
 
     async def _open(self) -> Connection:
+        """A session in which the server has shown what it offers. One that cannot do that is none."""
+        began = self._clock.monotonic()
+        auth = _Resolved() if self.config.authentication.scheme is AuthScheme.ENV else self._authenticator()
+        try:
+            async with self.slots.preparing(starts_process=isinstance(self.config.endpoint, StdioLaunch)):
+                connection = await self._shown(auth)
+        except RemoteFailure as failure:
+            count_mcp_connect_failure(server=self.config.server_id, reason_code=str(failure.trouble))
+            if self.told is not None:
+                self.told.disconnected(reason_code=failure.trouble)
+            raise
+        told = self.told
+        if told is not None:
+            connection.session.when_gone(lambda why: told.disconnected(reason_code=why))
+            told.connected(
+                transport=self.config.endpoint.type,
+                tools=len(connection.catalog.tools),
+                duration_ms=round((self._clock.monotonic() - began) * 1000),
+            )
+        await self._tell_seen(connection)
+        return connection
+
+    async def _shown(self, auth: Authenticator) -> Connection:
+        session = await self._session(auth)
+        # also one that ended by itself is known until nothing of it is left
+        self._sessions = {each for each in self._sessions if not each.gone} | {session}
+        try:
+            greeting = await session.open()
+            catalog = await discover(self.config, session, greeting)
+        except BaseException:
+            session.retire()
+            raise
+        return Connection(session=session, greeting=greeting, authentication=auth, catalog=catalog)
+
+    async def _session(self, auth: Authenticator) -> "Session":
+        if not self._launchable:
+            raise RemoteFailure(
+                Trouble.NOT_STARTED,
+                f"this deployment does not configure a command for {self.config.server_id}; add it to the file of MCP servers",
+            )
         await asyncio.to_thread(_load)
         from agentic.services.mcp.session import Session
 
-        config = self.config
-        auth = _Resolved() if config.authentication.scheme is AuthScheme.ENV else self._authenticator()
-        stdio = isinstance(config.endpoint, StdioLaunch)
-        async with self.slots.preparing(starts_process=stdio):
-            session = Session(
-                lambda: self._dial(auth), connect_s=config.timeouts.connect_s, idle_s=config.timeouts.idle_s
-            )
-            # also one that ended by itself is known until nothing of it is left
-            self._sessions = {each for each in self._sessions if not each.gone} | {session}
-            try:
-                greeting = await session.open()
-            except RemoteFailure as failure:
-                count_mcp_connect_failure(server=config.server_id, reason_code=str(failure.trouble))
-                raise
-        return Connection(session=session, greeting=greeting, authentication=auth)
+        timeouts = self.config.timeouts
+        return Session(lambda: self._dial(auth), connect_s=timeouts.connect_s, idle_s=timeouts.idle_s)
+
+    async def _tell_seen(self, connection: Connection) -> None:
+        if self._seen is None:
+            return
+        try:
+            await self._seen(connection.catalog, connection.resources)
+        except BaseException:
+            connection.session.retire()  # who was not told of a change may not call past it
+            raise
 
     def _authenticator(self) -> Authenticator:
         return authenticator(self.config.authentication, self._vault, self._clock)
@@ -172,7 +259,12 @@ class _Resolved(NoCredential):
 
 def _load() -> None:
     """Import what needs the SDK. It takes most of a second, which the event loop has not: it renews the leases of runs."""
-    from agentic.services.mcp import http, session, stdio  # noqa: F401 - for its side effect
+    try:
+        from agentic.services.mcp import http, session, stdio  # noqa: F401 - for its side effect
+    except ModuleNotFoundError as missing:
+        raise RemoteFailure(
+            Trouble.NOT_STARTED, f"the module {missing.name} is not installed; install the package with its extra mcp"
+        ) from missing
 
 
 def _over(opening: "asyncio.Task[Connection]") -> bool:

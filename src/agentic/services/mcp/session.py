@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import anyio
 from mcp.client.session import ClientSession
@@ -52,6 +52,8 @@ class Wire(Reader, Writer, Protocol):
 
 
 Dial = Callable[[], AbstractAsyncContextManager[Wire]]
+Ending = Trouble | Literal["idle", "closed", "replaced"]
+"""Why a session that was open ended."""
 
 
 class SessionNotClosed(AgenticError):
@@ -107,6 +109,7 @@ class Session:
         self._stopping = False
         self._retiring = False
         self._left = False
+        self._why_over: Ending | None = None
         self._used_at = 0.0
         self.heard: Final = Heard()
 
@@ -179,8 +182,14 @@ class Session:
             if self._retiring and not self._live:
                 self._stop()
 
-    def retire(self) -> None:
+    def when_gone(self, told: Callable[[Ending], None]) -> None:
+        """Have ``told`` called once, when nothing of the open session is left."""
+        if self._owner is not None:
+            self._owner.add_done_callback(lambda _: told(self._why_over or self._fault or Trouble.DISCONNECTED))
+
+    def retire(self, why: Ending = "closed") -> None:
         """Take no more requests; the session closes itself after those it has."""
+        self._over(why)
         self._retiring = True
         if not self._live:
             self._stop()
@@ -191,6 +200,7 @@ class Session:
         Raises:
             SessionNotClosed: none of them ended it.
         """
+        self._over("closed")
         self._stop()
         if not self._opened.done():
             self._life.cancel()
@@ -208,7 +218,11 @@ class Session:
         self._stopping = True
         self._jobs.put_nowait(None)
 
+    def _over(self, why: Ending) -> None:
+        self._why_over = self._why_over or why
+
     def _server_left(self) -> None:
+        self._over(self._fault or Trouble.DISCONNECTED)
         self._left = True
         self._stop()
 
@@ -270,6 +284,7 @@ class Session:
         while not self._stopping:
             left_s = self._idle_s if self._live else self._used_at + self._idle_s - loop.time()
             if left_s <= 0 and self._jobs.empty():
+                self._over("idle")
                 self._stopping = True
                 break
             with suppress(TimeoutError):
