@@ -22,6 +22,8 @@ from agentic.services.artifacts.ports import ArtifactBodies
 from agentic.services.artifacts.service import Artifacts
 from agentic.services.audit.service import AuditService
 from agentic.services.capacity.declared import Capacity
+from agentic.services.connections.account_events import AccountEvents
+from agentic.services.connections.account_intake import AccountEventIntake
 from agentic.services.connections.envelope import VaultKeys
 from agentic.services.connections.service import ConnectionService
 from agentic.services.connections.vault import Vault
@@ -45,6 +47,7 @@ from agentic.services.tools.ports import PolicyPort
 from agentic.services.tools.registry import ToolRegistry, build_registry
 from agentic.services.usage.pricing import priced
 from agentic.services.usage.rollup import Rollup
+from agentic.storage.account_event_store import PostgresAccountEventStore
 from agentic.storage.approval_store import PostgresApprovalStore
 from agentic.storage.artifact_store import PostgresArtifactRows, PostgresBodies
 from agentic.storage.audit_store import PostgresAuditStore
@@ -78,6 +81,7 @@ class App:
         agents: definitions that can be started by name.
         models: factories of model objects by name, beside the ``provider:model`` strings that always work.
         providers: whose work is finished after the call that began it; each brings its tools (docs/provider-jobs.md).
+        account_events: providers that tell of connected accounts, such as a consent that has ended (docs/connections.md).
         capacity: how many runs are active at once, and the vendor accounts that have to bear them; ``agentic capacity check`` does the sum.
         retention: for how long runs and what they leave are kept.
         functions: makes the durable functions of your own workflows, of the SDK's client and what runs their bodies; every worker
@@ -91,6 +95,7 @@ class App:
     models: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     facts: Sequence[Fact] = ()
     providers: Sequence[JobProvider] = ()
+    account_events: Sequence[AccountEvents] = ()
     capacity: Capacity = field(default_factory=Capacity)
     retention: RetentionPeriods = field(default_factory=RetentionPeriods)
     connections: ConnectionPort | None = None
@@ -148,6 +153,7 @@ class Platform:
     invoker: DefaultToolInvoker
     jobs: PostgresJobStore
     webhooks: WebhookIntake
+    account_events: AccountEventIntake
     settling: JobSettling
     reconciling: JobReconciling
     workflow_store: PostgresWorkflowStore
@@ -271,6 +277,9 @@ async def open_platform(
                 invoker=invoker,
                 jobs=jobs,
                 webhooks=webhooks,
+                account_events=AccountEventIntake(
+                    store=PostgresAccountEventStore(database), providers=app.account_events, flush=outbox.flush
+                ),
                 settling=JobSettling(jobs),
                 reconciling=JobReconciling(store=jobs, providers=app.providers, intake=webhooks, flush=outbox.flush),
                 workflow_store=workflow_store,
@@ -326,6 +335,7 @@ def api_ports(platform: Platform) -> ApiPorts:
         audit=platform.audit,
         artifacts=platform.artifacts,
         webhooks=platform.webhooks,
+        account_events=platform.account_events,
         agent=platform.app.agent,
         role=platform.approval_store.role,
         health=health,

@@ -91,6 +91,7 @@ class Soak:
     async def send(self, events: Sequence[Event]) -> None:
         """Lose some, double some, keep some back."""
         for event in events:
+            assert event.run_id is not None
             self._carry(event.organization_id, event.run_id)
 
     def _carry(self, organization_id: UUID, run_id: UUID) -> None:

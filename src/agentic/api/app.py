@@ -42,7 +42,7 @@ def create_api(
     app.include_router(approval_routes(ports, access))
     app.include_router(uncertain_routes(ports, access))
     app.include_router(artifact_routes(ports, access))
-    app.include_router(webhook_routes(ports.webhooks, failures))
+    app.include_router(webhook_routes(ports.webhooks, ports.account_events, failures))
     app.add_middleware(BodyLimit)
     app.add_middleware(PlainAddresses)
     app.add_middleware(FaultBarrier)  # added last, so outermost

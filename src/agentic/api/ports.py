@@ -10,6 +10,7 @@ from agentic.runtime.agent.runs import Runs
 from agentic.services.approvals.service import ApprovalService
 from agentic.services.artifacts.service import Artifacts
 from agentic.services.audit.service import AuditService
+from agentic.services.connections.account_intake import AccountEventIntake
 from agentic.services.journal.service import JournalService
 from agentic.services.provider_jobs.intake import WebhookIntake
 from agentic.services.runs.events import RunEventReader
@@ -30,7 +31,8 @@ class ApiPorts:
         journal: lists and settles uncertain calls.
         audit: checks the records of runs.
         artifacts: reads what calls left.
-        webhooks: takes the deliveries of providers.
+        webhooks: takes what providers report of jobs.
+        account_events: takes what providers tell of connected accounts.
         agent: the definition of a name; raises ``ProgramFault`` for a name nobody declared.
         role: a person's role in an organization, ``None`` for a stranger.
         health: returns when the database answers, raises when it does not.
@@ -45,6 +47,7 @@ class ApiPorts:
     audit: AuditService
     artifacts: Artifacts
     webhooks: WebhookIntake
+    account_events: AccountEventIntake
     agent: Callable[[str], AgentDefinition]
     role: Callable[[UUID, UUID], Awaitable[Role | None]]
     health: Callable[[], Awaitable[None]]

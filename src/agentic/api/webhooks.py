@@ -1,27 +1,31 @@
-"""``POST /api/v1/agentic/webhooks/{provider}/{job_id}``: the deliveries of providers, which carry a signature and no token.
+"""``/api/v1/agentic/webhooks/{provider}``: the deliveries of providers, which carry a signature and no token.
 
-The body is read up to a cap before anything is made of it. Only a delivery whose signature fails is charged to its caller, so that a
-provider may deliver as fast as it likes.
+Reports of a job come to ``/{job_id}`` below it; events of connected accounts to the address itself, which a provider may make sure of
+first. A body is read up to a cap before anything is made of it. Only a delivery whose signature fails is charged to its caller, so
+that a provider may deliver as fast as it likes.
 """
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.requests import ClientDisconnect
 
 from agentic.api.errors import error_response
 from agentic.contract.deliveries import Receipt
 from agentic.contract.errors import NotFound
+from agentic.services.connections.account_intake import AccountEventIntake
 from agentic.services.provider_jobs.intake import WebhookIntake
 
 MAX_BODY_BYTES = 2 * 1024 * 1024
 _MAX_DIGITS = 9
-PATH = "/api/v1/agentic/webhooks/{provider}/{job_id}"
+ACCOUNTS_PATH = "/api/v1/agentic/webhooks/{provider}"
+PATH = f"{ACCOUNTS_PATH}/{{job_id}}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,37 +67,58 @@ class FailedSignatures:
         return min(float(self._limits.burst), left + (self._now() - at) * self._limits.per_minute / 60)
 
 
-def webhook_routes(intake: WebhookIntake, limits: FailureLimits | None = None) -> APIRouter:
-    """Build the route."""
+def webhook_routes(jobs: WebhookIntake, accounts: AccountEventIntake, limits: FailureLimits | None = None) -> APIRouter:
+    """Build the routes."""
     router = APIRouter()
     failed = FailedSignatures(limits or FailureLimits())
 
     @router.post(PATH)
-    async def deliver(request: Request, provider: str, job_id: str) -> JSONResponse:
-        if not intake.knows(provider):
+    async def report(request: Request, provider: str, job_id: str) -> JSONResponse:
+        if not jobs.knows(provider):
             raise NotFound("there is no such provider here")
-        caller = request.client.host if request.client is not None else ""
-        if failed.spent(caller):
-            return error_response(429, "too_many_failures", "too many signatures failed", {"Retry-After": "60"})
-        try:
-            body = await _body(request)
-        except ClientDisconnect:
-            return error_response(400, "cut_off", "the body is not whole")
-        if body is None:
-            return error_response(413, "too_large", f"the body is larger than {MAX_BODY_BYTES // 1024} KiB")
-        receipt = await intake.receive(provider, job_id, body, dict(request.headers))
-        match receipt:
-            case Receipt.TAKEN:
-                return JSONResponse({"received": True})
-            case Receipt.NOT_SIGNED:
-                failed.charge(caller)
-                return error_response(401, "not_signed", "the signature is not good")
-            case Receipt.UNREADABLE:
-                return error_response(400, "unreadable", "the body is not what this provider documents")
-            case _ as never:
-                assert_never(never)
+        return await _received(request, failed, partial(jobs.receive, provider, job_id))
+
+    @router.post(ACCOUNTS_PATH)
+    async def event(request: Request, provider: str) -> JSONResponse:
+        if not accounts.knows(provider):
+            raise NotFound("there is no such provider here")
+        return await _received(request, failed, partial(accounts.receive, provider))
+
+    @router.get(ACCOUNTS_PATH)
+    async def challenge(request: Request, provider: str) -> Response:
+        answer = accounts.challenge(provider, request.query_params)
+        if answer is None:
+            return error_response(
+                400, "no_challenge", "this address takes events, and a question by which it is made sure of"
+            )
+        return PlainTextResponse(answer, headers={"X-Content-Type-Options": "nosniff"})
 
     return router
+
+
+async def _received(
+    request: Request, failed: FailedSignatures, receive: Callable[[bytes, Mapping[str, str]], Awaitable[Receipt]]
+) -> JSONResponse:
+    caller = request.client.host if request.client is not None else ""
+    if failed.spent(caller):
+        return error_response(429, "too_many_failures", "too many signatures failed", {"Retry-After": "60"})
+    try:
+        body = await _body(request)
+    except ClientDisconnect:
+        return error_response(400, "cut_off", "the body is not whole")
+    if body is None:
+        return error_response(413, "too_large", f"the body is larger than {MAX_BODY_BYTES // 1024} KiB")
+    receipt = await receive(body, dict(request.headers))
+    match receipt:
+        case Receipt.TAKEN:
+            return JSONResponse({"received": True})
+        case Receipt.NOT_SIGNED:
+            failed.charge(caller)
+            return error_response(401, "not_signed", "the signature is not good")
+        case Receipt.UNREADABLE:
+            return error_response(400, "unreadable", "the body is not what this provider documents")
+        case _ as never:
+            assert_never(never)
 
 
 async def _body(request: Request) -> bytes | None:

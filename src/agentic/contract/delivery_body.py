@@ -2,11 +2,13 @@
 
 import json
 import math
+import zlib
 from typing import Any
 
 from agentic.contract.deliveries import Unreadable
 
 MAX_DEPTH = 64
+_GZIP, _GZIP_WINDOW = b"\x1f\x8b", 31
 
 
 def object_of(raw_body: bytes) -> dict[str, Any]:
@@ -24,6 +26,29 @@ def object_of(raw_body: bytes) -> dict[str, Any]:
     if _deeper_than(value, MAX_DEPTH):
         raise Unreadable(f"the body is more than {MAX_DEPTH} containers deep")
     return value
+
+
+def expanded(raw_body: bytes, *, max_bytes: int) -> bytes:
+    """The body of a provider that may compress it, whatever its headers say: JSON never begins as gzip does.
+
+    Args:
+        max_bytes: how large it may become.
+
+    Raises:
+        Unreadable: it is cut off, damaged, followed by something else, or becomes too large.
+    """
+    if not raw_body.startswith(_GZIP):
+        return raw_body
+    unpacking = zlib.decompressobj(wbits=_GZIP_WINDOW)
+    try:
+        body = unpacking.decompress(raw_body, max_bytes + 1)
+    except zlib.error:
+        raise Unreadable("the compressed body is damaged") from None
+    if len(body) > max_bytes:
+        raise Unreadable(f"the body becomes larger than {max_bytes // 1024} KiB")
+    if not unpacking.eof or unpacking.unused_data:
+        raise Unreadable("the compressed body is not one whole")
+    return body
 
 
 def _no_number(word: str) -> float:

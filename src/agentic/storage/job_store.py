@@ -40,6 +40,7 @@ class PostgresJobStore:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._sql = load_queries("jobs")
+        self._deliveries = load_queries("webhooks")
 
     async def submit(self, job: NewJob) -> bool:
         params = {
@@ -164,10 +165,10 @@ class PostgresJobStore:
         return _delivered(row, terminal=report.state.terminal, event=event)
 
     async def count_drop(self, provider: str, reason: DropReason) -> None:
-        await self._db.count(self._sql["drop"], {"provider": provider, "reason": str(reason)})
+        await self._db.count(self._deliveries["drop"], {"provider": provider, "reason": str(reason)})
 
     async def drops(self, *, limit: int) -> list[dict[str, Any]]:
-        return await self._db.all(self._sql["drops"], {"limit": limit})
+        return await self._db.all(self._deliveries["drops"], {"limit": limit})
 
     async def settle(self, organization_id: UUID, job_id: UUID) -> Settlement:
         params = {**_key(organization_id, job_id), "usage_id": job_usage_id(job_id)}

@@ -1,6 +1,7 @@
 """The outbox in Postgres. The statements stand in ``queries/outbox.sql``."""
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from agentic.contract.events import Event, EventName
@@ -26,6 +27,7 @@ class PostgresOutboxStore:
                 run_id=row["run_id"],
                 lane=row["data"].get("lane", "interactive"),
                 job_id=row["data"].get("job_id"),
+                told=_told(row) if row["name"] == EventName.ACCOUNT_EVENT else {},
             )
             for row in await self._db.all(self._sql["take"], params)
         ]
@@ -35,3 +37,7 @@ class PostgresOutboxStore:
 
     async def failed(self, ids: Sequence[UUID], error: str) -> None:
         await self._db.count(self._sql["failed"], {"ids": list(ids), "error": text(error)})
+
+
+def _told(row: dict[str, Any]) -> dict[str, str]:
+    return {name: value for name, value in row["data"].items() if name != "organization_id"}

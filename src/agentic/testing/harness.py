@@ -22,6 +22,7 @@ from agentic.runtime.agent.script import Fail, Turn, Usage
 from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.models import Approval, Verdict
 from agentic.services.artifacts.ports import ArtifactBodies
+from agentic.services.connections.account_events import AccountEvents
 from agentic.services.connections.fixed import FixedConnections
 from agentic.services.journal.models import UncertainCall
 from agentic.services.policy import Fact
@@ -192,6 +193,7 @@ async def harness(
     environment: Literal["live", "frozen"] = "live",
     facts: Sequence[Fact] = (),
     providers: Sequence[JobProvider] = (),
+    account_events: Sequence[AccountEvents] = (),
     max_output_bytes: int = MAX_OUTPUT_BYTES,
     artifact_bodies: ArtifactBodies | None = None,
     connections: Mapping[str, str] | ConnectionPort | Literal["vault"] | None = None,
@@ -209,6 +211,7 @@ async def harness(
         policy: what decides; ``None`` for stored rules over the built-in matrix, as in a deployment.
         facts: what rules may ask about calls.
         providers: of jobs; their tools are there beside ``tools``.
+        account_events: providers that tell of connected accounts.
         max_output_bytes: how much of an answer the model reads at most.
         artifact_bodies: an object store for what calls leave; ``None`` keeps it in Postgres.
         connections: the credential by provider key, and nothing else is connected; ``None`` connects whatever a tool names, under a
@@ -222,7 +225,14 @@ async def harness(
             database_url = await asyncio.to_thread(stack.enter_context, temporary_postgres())
             await migrate(database_url)
         models = {MODEL: _model(script, reword=reword, failures=failures, usage=usage)}
-        app = App(tools=tools, models=models, facts=facts, providers=providers, connections=_accounts(connections))
+        app = App(
+            tools=tools,
+            models=models,
+            facts=facts,
+            providers=providers,
+            account_events=account_events,
+            connections=_accounts(connections),
+        )
         bus = RecordingBus()
         platform = await stack.enter_async_context(
             open_platform(

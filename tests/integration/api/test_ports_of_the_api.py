@@ -31,6 +31,9 @@ OF_NO_ORGANIZATION: Final = {
     "artifacts.sweep": "a sweep over all organizations, told nobody",
     "webhooks.knows": "names of providers, of the deployment",
     "webhooks.receive": "believes a provider's signature; the job's row says whose it is",
+    "account_events.challenge": "an address of the deployment's, asked for by a provider",
+    "account_events.knows": "names of providers, of the deployment",
+    "account_events.receive": "believes a provider's signature; the connections of the account say whose it is",
     "webhooks.take": "what a provider surely said; the job's row says whose it is",
 }
 OF_A_PRINCIPAL: Final = {"runs.start", "run_store.start"}

@@ -53,7 +53,7 @@ async def sweep_alone(h: Harness) -> list[UUID]:
     )
     h.bus.events.clear()
     await h.platform.sweeper.runs()
-    nudged = [event.run_id for event in h.bus.events]
+    nudged = [event.run_id for event in h.bus.events if event.run_id is not None]
     for run_id in nudged:
         await h.platform.leader.advance(h.organization_id, run_id)
     return nudged

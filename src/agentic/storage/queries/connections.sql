@@ -39,7 +39,7 @@ returning c.*, extract(epoch from c.renew_at - clock_timestamp())::float as fres
 update agent.connections c set
     key_id = %(key_id)s, wrapped_key = %(wrapped_key)s, sealed = %(sealed)s, version = c.version + 1,
     state = 'connected', reauth_reason = null, expires_at = null,
-    renew_at = case when c.kind <> 'api_key' then clock_timestamp() end,
+    renew_at = case when c.kind <> 'api_key' then clock_timestamp() end, connected_at = clock_timestamp(),
     refresh_fence = c.refresh_fence + 1, refresh_lease_expires_at = null
 where c.id = %(id)s and c.organization_id = %(organization_id)s and c.state <> 'revoked'
 returning c.*, extract(epoch from c.renew_at - clock_timestamp())::float as fresh_for_s

@@ -149,15 +149,6 @@ with job as materialized (
 )
 select job.legal, job.otherwise, array(select id from wake) as wakes from job join moved on moved.id = job.id
 
--- name: drop
--- One more delivery that changed nothing, of today (UTC).
-insert into agent.webhook_drops as d (provider, reason, day) values (%(provider)s, %(reason)s, (clock_timestamp() at time zone 'UTC')::date)
-on conflict (provider, reason, day) do update set drops = d.drops + 1, last_at = clock_timestamp()
-
--- name: drops
--- Deliveries that changed nothing, the latest days first.
-select provider, reason, day, drops, last_at from agent.webhook_drops order by day desc, provider, reason limit %(limit)s
-
 -- name: settle
 -- The one usage line of an ended job, the stamp that makes it one, and the end of what was held, in one statement. What the provider
 -- reported is counted by the prices of now; where it reported nothing, what was held counts, nothing for a job that was not metered. No row: it has not ended, or is settled.
