@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, LiteralString
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import DictRow
 from psycopg_pool import PoolClosed, PoolTimeout
 
@@ -18,8 +19,16 @@ from agentic.storage.pool import Connection, Pool
 Params = Mapping[str, Any]
 
 
+class WrittenFirst(Conflict):
+    """A row with the same key is there already; ``constraint`` names the rule it keeps."""
+
+    def __init__(self, constraint: str | None) -> None:
+        super().__init__(f"somebody else wrote the same row first ({constraint})")
+        self.constraint = constraint
+
+
 class Database:
-    """A pool and the three ways a store uses it."""
+    """A pool and the ways a store uses it."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -47,6 +56,22 @@ class Database:
                 cursors = [await connection.execute(statement, params) for statement, params in statements]
             return [await cursor.fetchone() if _gives_rows(cursor) else None for cursor in cursors]
 
+    async def all_under(
+        self, settings: tuple[LiteralString, Params], statement: sql.Composed, params: Params
+    ) -> list[DictRow]:
+        """Run a statement under settings that end with it, as one transaction and one round trip; its rows.
+
+        Args:
+            settings: a statement and its values, such as ``set_config`` for this transaction.
+            statement: what runs under them.
+            params: its values.
+        """
+        async with self._connection() as connection:
+            async with connection.pipeline():
+                await connection.execute(*settings)
+                cursor = await connection.execute(statement, params)
+            return await cursor.fetchall()
+
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
         try:
@@ -68,7 +93,7 @@ class Database:
                 f"the database dropped the statement ({type(error).__name__}); it is safe to run it again"
             ) from error
         except psycopg.errors.UniqueViolation as error:
-            raise Conflict(f"somebody else wrote the same row first ({error.diag.constraint_name})") from error
+            raise WrittenFirst(error.diag.constraint_name) from error
 
 
 def _gives_rows(cursor: psycopg.AsyncCursor[DictRow]) -> bool:

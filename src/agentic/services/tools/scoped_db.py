@@ -76,6 +76,25 @@ class ScopedDatabase(Protocol):
         ...
 
 
+class ScopedDatabaseOver:
+    """Implements ``ScopedDatabase`` over whatever holds the rows.
+
+    Args:
+        rows: where they are.
+        tables: which tables and columns there are.
+    """
+
+    __slots__ = ("_rows", "_tables")
+
+    def __init__(self, rows: ScopedRows, *, tables: Tables) -> None:
+        self._rows = rows
+        self._tables = tables
+
+    def of(self, organization_id: UUID) -> "ScopedDb":
+        """The tables of one organization."""
+        return ScopedDb(organization_id, tables=self._tables, rows=self._rows)
+
+
 class ScopedDb:
     """The tables of one organization.
 
