@@ -45,6 +45,8 @@ from agentic.services.tools.default_invoker import DefaultToolInvoker, InvokerSe
 from agentic.services.tools.meter import Meter
 from agentic.services.tools.ports import PolicyPort
 from agentic.services.tools.registry import ToolRegistry, build_registry
+from agentic.services.tools.scoped_db import ScopedDatabase
+from agentic.services.tools.scoped_tables import Tables
 from agentic.services.usage.pricing import priced
 from agentic.services.usage.rollup import Rollup
 from agentic.storage.account_event_store import PostgresAccountEventStore
@@ -64,6 +66,7 @@ from agentic.storage.policy_store import PostgresPolicyStore
 from agentic.storage.pool import Pool, open_pool
 from agentic.storage.retention_store import PostgresRetentionStore
 from agentic.storage.run_store import PostgresRunStore
+from agentic.storage.scoped_db import joined_tables, scoped_db
 from agentic.storage.usage_store import PostgresUsageStore
 from agentic.storage.workflow_store import PostgresWorkflowStore
 
@@ -80,6 +83,8 @@ class App:
         tools: every tool of the deployment; faulty declarations are all named when the app is opened.
         agents: definitions that can be started by name.
         models: factories of model objects by name, beside the ``provider:model`` strings that always work.
+        scoped_tools: each makes tools over the tables of organizations, of what reaches those (docs/scoped-db.md).
+        scoped_tables: a product's own tables with an ``organization_id``, each with its other columns; tools reach them as the package's.
         providers: whose work is finished after the call that began it; each brings its tools (docs/provider-jobs.md).
         account_events: providers that tell of connected accounts, such as a consent that has ended (docs/connections.md).
         capacity: how many runs are active at once, and the vendor accounts that have to bear them; ``agentic capacity check`` does the sum.
@@ -91,6 +96,8 @@ class App:
     """
 
     tools: Sequence[Tool] = ()
+    scoped_tools: Sequence[Callable[[ScopedDatabase], Sequence[Tool]]] = ()
+    scoped_tables: Tables = field(default_factory=dict)
     agents: Sequence[AgentDefinition] = ()
     models: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     facts: Sequence[Fact] = ()
@@ -101,14 +108,20 @@ class App:
     connections: ConnectionPort | None = None
     functions: Callable[[Any, "Workflows"], Sequence[Any]] | None = None
 
-    def declared_tools(self, jobs: SubmittedJobs | None = None) -> list[Tool]:
-        """Every tool: the app's own and those of its providers.
+    def declared_tools(self, jobs: SubmittedJobs | None = None, scoped: ScopedDatabase | None = None) -> list[Tool]:
+        """Every tool: the app's own, those over tables of organizations, and those of its providers.
 
         Args:
             jobs: what the providers' tools work on; ``None`` for tools that are looked at and not run.
+            scoped: what the tools over tables work on; ``None`` likewise.
         """
         store = jobs if jobs is not None else cast("SubmittedJobs", _NotOpened())
-        return [*self.tools, *(tool for provider in self.providers for tool in provider.tools(store))]
+        tables = scoped if scoped is not None else cast("ScopedDatabase", _NotOpened())
+        return [
+            *self.tools,
+            *(tool for make in self.scoped_tools for tool in make(tables)),
+            *(tool for provider in self.providers for tool in provider.tools(store)),
+        ]
 
     def agent(self, name: str) -> AgentDefinition:
         """The definition of this name.
@@ -202,7 +215,7 @@ async def open_platform(
     clock = clock or SystemClock()
     timings = timings or Timings()
     loop = AgnoLoop(app.models)  # type: ignore[arg-type]
-    async with open_pool(database_url, max_size=max_connections) as pool:
+    async with open_pool(database_url, max_size=max_connections) as pool, _scoped(app, database_url) as scoped:
         database = stores_on(pool)
         run_store = PostgresRunStore(database)
         events = PostgresEventStore(database)
@@ -215,7 +228,7 @@ async def open_platform(
         facts = FactRegistry([*app.facts, url_seen(words)])
         catalogue = PostgresCatalogueStore(database)
         jobs = PostgresJobStore(database)
-        registry = build_registry(app.declared_tools(jobs), facts=facts.names, states=catalogue)
+        registry = build_registry(app.declared_tools(jobs, scoped), facts=facts.names, states=catalogue)
         _check_agents(app, registry)
         policy_store = PostgresPolicyStore(database)
         engine = PolicyEngine(store=policy_store, facts=facts)
@@ -311,6 +324,17 @@ async def open_platform(
         finally:
             await vault.aclose()
             await loop.aclose()
+
+
+@asynccontextmanager
+async def _scoped(app: App, database_url: str) -> AsyncIterator[ScopedDatabase | None]:
+    """Opened for an app alone that has tools for it."""
+    tables = joined_tables(app.scoped_tables)
+    if not app.scoped_tools:
+        yield None
+        return
+    async with scoped_db(database_url, tables=tables) as scoped:
+        yield scoped
 
 
 def _check_agents(app: App, registry: ToolRegistry) -> None:
