@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from agentic.contract.tool_patterns import covers
 from agentic.contract.values import Value
 
 
@@ -34,11 +35,11 @@ class Principal(Value):
     user_id: UUID | None = None
     """``None`` for a run that no person started."""
     scopes: tuple[str, ...] = ()
-    """Platform tool names the run may call: the definition's tools that the caller also holds."""
+    """Platform tool names the run may call: the definition's tools that the caller also holds. ``mcp.<server>.*`` is all of a server."""
 
     def may_name(self, tool: str) -> bool:
         """Whether the frozen visibility holds this tool; authority is decided live, per call."""
-        return tool in self.scopes
+        return any(covers(scope, tool) for scope in self.scopes)
 
 
 MOST = 1_000_000_000

@@ -19,6 +19,7 @@ from agentic.contract.clock import Clock
 from agentic.contract.errors import ClaimInFlight, ClaimLost, LeaseLost, ProgramFault, RunEnded, StorageUnavailable
 from agentic.contract.faults import where
 from agentic.contract.principal import Principal, RunCeilings
+from agentic.contract.tool_patterns import names_remote
 from agentic.runtime.agent.aborts import SegmentAbort, SegmentStop
 from agentic.runtime.agent.checkpoint import Draining, Segment, SegmentHooks
 from agentic.runtime.agent.definition import AgentDefinition
@@ -32,6 +33,7 @@ from agentic.runtime.agent.words import Words
 from agentic.services.runs.events import WordsStore
 from agentic.services.runs.models import Append, LedRun, Moved, Proposal, RunEnd, Unpriced
 from agentic.services.runs.ports import RunStore
+from agentic.services.tools.arriving import Arrivals, NothingArrives
 from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.contracts import missing_contract
 from agentic.services.tools.invoker import ToolInvoker
@@ -64,6 +66,7 @@ class Advance:
         timings: Timings | None = None,
         environment: Literal["live", "frozen"] = "live",
         words: WordsStore | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self._store = store
         self._invoker = invoker
@@ -73,6 +76,7 @@ class Advance:
         self._timings = timings or Timings()
         self._environment = environment
         self._words = words
+        self._arrivals: Arrivals = arrivals or NothingArrives()
         self.draining = Draining()
 
     async def advance(self, organization_id: UUID, run_id: UUID) -> Advanced:
@@ -137,6 +141,8 @@ class Advance:
     async def _open(self, led: LedRun, stop: SegmentStop) -> Segment:
         definition = AgentDefinition.model_validate(dict(led.definition))
         tools = await self._tools(led.tools)
+        if names_remote(tool.spec.name for tool in tools):
+            await self._arrivals.refresh(led.lease.organization_id)
         inv = ToolInvocation(
             principal=Principal(
                 organization_id=led.lease.organization_id, user_id=led.user_id, scopes=definition.tools

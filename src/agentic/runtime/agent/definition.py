@@ -19,7 +19,8 @@ class AgentDefinition(Value):
         name: identifies the definition in grants and usage; lower-case letters, digits, ``_`` and ``-``.
         instructions: the system prompt, rendered once and stored with the run; never templated.
         model: a model string, ``provider:model``, or the name of a model registered with the application.
-        tools: platform names of the tools the model is shown.
+        tools: platform names of the tools the model is shown. ``mcp.<server>.*`` is all that an MCP server offers when the run starts,
+            in name order.
         ceilings: bounds of one run.
         maximum_class: the strongest effect its tools may have, none < read < write < send; a definition with a stronger tool is
             refused when it is published. ``None`` bounds nothing.

@@ -8,6 +8,7 @@ from agentic.contract.errors import Conflict, ProgramFault
 from agentic.contract.lanes import Lane
 from agentic.contract.plain import clean_text
 from agentic.contract.principal import Principal, RunCeilings
+from agentic.contract.tool_patterns import names_remote
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.family import check_parent, inherited
 from agentic.runtime.agent.history import MAX_RUNS, history
@@ -17,6 +18,7 @@ from agentic.runtime.agent.starting import MAX_INPUT_BYTES, MAX_KEY_CHARS, MAX_S
 from agentic.runtime.agent.timings import Timings
 from agentic.services.runs.models import NewRun, Place, RunPage, RunQuery, RunTree, Started
 from agentic.services.runs.ports import RunStore
+from agentic.services.tools.arriving import Arrivals, NothingArrives
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.models import FrozenTool, Mode, ToolSpec
 from agentic.services.tools.registry import ToolRegistry
@@ -51,6 +53,7 @@ class Runs:
         models: ModelCheck,
         flush: Flush,
         may_ask: MayAsk | None = None,
+        arrivals: Arrivals | None = None,
         agents: Agents | None = None,
         timings: Timings | None = None,
     ) -> None:
@@ -60,6 +63,7 @@ class Runs:
         self._models = models
         self._flush = flush
         self._may_ask = may_ask
+        self._arrivals: Arrivals = arrivals or NothingArrives()
         self._agents = agents
         self._timings = timings or Timings()
 
@@ -81,7 +85,8 @@ class Runs:
         Args:
             definition: frozen into the run, later edits do not reach it; or the name of one that the app declares.
             text: the user's words, at most 256 KiB.
-            principal: who the run acts for. Tools outside its scopes are not shown; ``scopes=()`` means all of the definition's.
+            principal: who the run acts for. Tools outside its scopes are not shown; ``scopes=()`` means all of the definition's, and
+                ``mcp.<server>.*`` all of a server's.
             request_key: unique per organization and request, at most 200 characters; the caller's guard against double submits.
             lane: ``interactive`` or ``batch``.
             ceilings: lower the definition's, in what they name; nothing rises.
@@ -117,6 +122,8 @@ class Runs:
             earlier = await self._store.find(principal.organization_id, request_key, request_digest=request_digest)
             if earlier is not None:  # also after the parent's end
                 return Started(run_id=earlier, created=False, nudge=None)
+        definition = await self._with_arrived(definition, principal)
+        if parent is not None:
             definition = await self._below(definition, parent, principal)
         tools = await self._frozen(definition, principal)
         self._models.check_model(definition.model)
@@ -152,6 +159,15 @@ class Runs:
         if self._agents is None:
             raise ProgramFault(f"no app declares agents here, so {name!r} names none; start a definition itself")
         return self._agents(name)
+
+    async def _with_arrived(self, definition: AgentDefinition, principal: Principal) -> AgentDefinition:
+        """The definition with the tools of servers that it names as they are offered now, a whole server's by their names."""
+        if not names_remote(definition.tools):
+            return definition
+        await self._arrivals.refresh(principal.organization_id)
+        return definition.model_copy(
+            update={"tools": self._registry.expand(definition.tools, principal.organization_id)}
+        )
 
     async def _below(self, definition: AgentDefinition, parent: UUID, principal: Principal) -> AgentDefinition:
         found = await self._store.parent(principal.organization_id, parent)

@@ -22,8 +22,8 @@ class Workflow:
 
     Attributes:
         name: lower-case letters, digits, ``_`` and ``-``, at most 63, starting with a letter. Grants hang on it.
-        tools: platform names of the tools its nodes may call. Granted to it when it first runs in an organization; a grant that is
-            revoked there stays revoked.
+        tools: platform names of the tools its nodes may call; ``mcp.<server>.*`` is all that an MCP server offers when the function is
+            called first. Granted to it when it first runs in an organization; a grant that is revoked there stays revoked.
         acts_for: who a run acts for, by the event that started it. The event's sender is believed, so take organization and
             person from what your own code put into it.
         trust: of that event; what an outsider could have written into it is external. It counts until a node's answer is lower.

@@ -27,6 +27,7 @@ from agentic.contract.errors import (
 from agentic.contract.faults import where
 from agentic.contract.principal import Principal
 from agentic.contract.results import ErrorCode, ToolResult
+from agentic.contract.tool_patterns import names_remote
 from agentic.runtime.agent.aborts import SegmentStop
 from agentic.runtime.agent.lease import kept
 from agentic.runtime.agent.money import before_segment, unpriced
@@ -40,6 +41,7 @@ from agentic.runtime.workflow.slices import Look
 from agentic.services.runs.models import Append, LedRun, Moved, RunMessage, Unpriced
 from agentic.services.runs.ports import RunStore
 from agentic.services.runs.workflows import RESULT, LedNode, NewContainer, NewNode, NodeView, WorkflowStore
+from agentic.services.tools.arriving import Arrivals, NothingArrives
 from agentic.services.tools.calls import ToolCall, ToolInvocation
 from agentic.services.tools.contracts import missing_contract
 from agentic.services.tools.invoker import ToolInvoker
@@ -83,6 +85,7 @@ class NodeLeader:
         flush: Flush,
         timings: Timings | None = None,
         environment: Literal["live", "frozen"] = "live",
+        arrivals: Arrivals | None = None,
     ) -> None:
         self._workflows = workflows
         self._runs = runs
@@ -92,6 +95,7 @@ class NodeLeader:
         self._flush = flush
         self._timings = timings or Timings()
         self._environment = environment
+        self._arrivals: Arrivals = arrivals or NothingArrives()
 
     async def run(self, flow: Flow, call: NodeCall) -> _Phase:
         """Make the node's call, or find what became of it.
@@ -139,6 +143,8 @@ class NodeLeader:
         return opened if isinstance(opened, LedNode) else _standing(opened, call)
 
     async def _container(self, flow: Flow, *, first: bool) -> NewContainer:
+        if first and names_remote(flow.tools):
+            await self._arrivals.refresh(flow.principal.organization_id)
         specs = await self._registry.specs_for_session(flow, flow.principal) if first else []
         return NewContainer(
             id=flow.container,
@@ -161,6 +167,8 @@ class NodeLeader:
             contract_hash, name = str(listed["contract_hash"]), str(listed["name"])
             spec = specs.get(contract_hash) or missing_contract(contract_hash=contract_hash, name=name)
             tools[name] = FrozenTool(spec=spec, mode=Mode(str(listed["mode"])))
+        if names_remote([call.tool]):
+            await self._arrivals.refresh(led.lease.organization_id)
         stop = SegmentStop()
         inv = ToolInvocation(
             principal=Principal(organization_id=led.lease.organization_id, user_id=led.user_id, scopes=tuple(tools)),
