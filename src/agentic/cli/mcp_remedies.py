@@ -1,0 +1,44 @@
+"""What a person does about a server that cannot be used, by what went wrong. Pure."""
+
+from typing import Final
+
+from agentic.cli.safe_text import safe
+from agentic.services.mcp.failures import RemoteFailure, Trouble
+
+_TAIL_LINES: Final = 20
+_REMEDIES: Final = {
+    Trouble.NOT_STARTED: "install the program, or name where it is with 'path' in the file of servers",
+    Trouble.EGRESS: "let its origin through with AGENTIC_EGRESS_ALLOW, or have the operator add it with --operator",
+    Trouble.CONNECT: "see whether it runs and can be reached from here; a stdio server says why on stderr, below",
+    Trouble.CONNECT_TIMEOUT: "the first start of npx or uvx downloads the server; install it beforehand, or add it with a longer "
+    "--connect-timeout",
+    Trouble.HANDSHAKE: "it does not speak the protocol here; start it by hand and see what it writes to standard output",
+    Trouble.UNAUTHORIZED: "give the connection a credential that is good: 'agentic connections reconnect'",
+    Trouble.FORBIDDEN: "let the account behind the credential use the server, at the server's own administration",
+    Trouble.AUTH_UNSUPPORTED: "get a token or an OAuth client there, and configure --auth bearer, header or oauth2",
+    Trouble.REDIRECTED: "name the address that it leads to; no redirect is followed",
+    Trouble.TIMEOUT: "see why it takes so long; the list of tools has 30 seconds",
+    Trouble.TOO_LARGE: "the server sends more than is taken; ask whoever makes it",
+    Trouble.FLOODED: "the server asks more than it may; ask whoever makes it",
+}
+_ELSE: Final = "ask whoever runs the server; 'agentic mcp doctor' goes through it step by step"
+
+
+def remedy(trouble: Trouble) -> str:
+    """What to do."""
+    return _REMEDIES.get(trouble, _ELSE)
+
+
+def told(failure: RemoteFailure) -> str:
+    """A failure as a person reads it: what happened, what to do, and the end of what the server wrote to stderr."""
+    status = f", status {failure.status}" if failure.status is not None else ""
+    said = f"{failure.trouble}: {failure}{status}; {remedy(failure.trouble)}"
+    tail = stderr_tail(failure)
+    return f"{said}\nthe server's stderr ends with:\n{tail}" if tail else said
+
+
+def stderr_tail(failure: RemoteFailure) -> str | None:
+    """The last lines of what a child process wrote there; it is redacted, and nothing in it moves the cursor."""
+    if not failure.stderr or not failure.stderr.strip():
+        return None
+    return "\n".join(f"  {safe(line)}" for line in failure.stderr.strip().splitlines()[-_TAIL_LINES:])
