@@ -21,6 +21,7 @@ from agentic.services.mcp.config import (
     StdioLaunch,
 )
 from agentic.services.mcp.environment import BASE_NAMES
+from agentic.services.mcp.naming import carriable
 from agentic.services.tools.handlers.egress import Origin
 from agentic.services.tools.handlers.errors import EgressRefused
 from agentic.services.tools.models import IdempotencyClass, SideEffects
@@ -83,6 +84,8 @@ def server_faults(config: ServerConfig, *, permits: Permits) -> Iterator[str]:
     yield from _token_faults(config.authentication, config.owner, permits)
     yield from _classification_faults("classification", config.classification)
     for name, classification in config.per_tool.items():
+        if not carriable(name):
+            yield f"per_tool names a tool of the server, such as find; {name[:64]!a} is no name that one can have"
         yield from _classification_faults(f"per_tool {name[:64]}", classification)
 
 
