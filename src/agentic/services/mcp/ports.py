@@ -40,6 +40,7 @@ class ServerStore(Revisions, Protocol):
         Raises:
             Conflict: the name is taken, also by a retired server.
             NotFound: there is no such connection in this organization.
+            ServerRefused: the connection is none for the scheme.
             NotPermitted: the person is no admin.
         """
         ...
@@ -56,24 +57,31 @@ class ServerStore(Revisions, Protocol):
         """Put another configuration, classification included, in place of the one of ``revision``.
 
         The state stays as it is, unless endpoint or authentication differ: then it is ``registered`` again, and nothing of it is
-        offered until it is verified and activated anew.
+        offered, and none of its tools is called, until it is verified and activated anew.
 
         Raises:
             NotFound: there is no such server.
             Conflict: it has changed since that revision, or is retired.
+            ServerRefused: the connection is none for the scheme.
             NotPermitted: the person is no admin.
         """
         ...
 
-    async def observe(self, organization_id: UUID, server_id: str, catalog: Catalog, *, resources: bool) -> Observation:
+    async def observe(
+        self, organization_id: UUID, server_id: str, catalog: Catalog, *, resources: bool, endpoint_revision: int
+    ) -> Observation:
         """Write down what a server offers now.
 
         A generation that is known is not written again; names that disappeared are stamped. ``registered`` becomes ``verified``,
-        ``degraded`` becomes ``active``. The revision grows when the hash, the state or ``resources`` differ.
+        ``degraded`` becomes ``active``. The revision grows when the hash, the state or ``resources`` differ. Approved tools that left
+        are withdrawn for the calls of every run, and those that came back are not any more.
+
+        Args:
+            endpoint_revision: of the server as it was dialled.
 
         Raises:
             NotFound: there is no such server.
-            Conflict: it is retired.
+            Conflict: it is retired, or its endpoint or authentication is another by now.
         """
         ...
 
@@ -95,7 +103,7 @@ class ServerStore(Revisions, Protocol):
     async def activate(
         self, organization_id: UUID, server_id: str, *, offered_hash: str, user_id: UUID | None
     ) -> StoredServer:
-        """Activate a verified server and approve every tool of the catalog that the person was shown.
+        """Activate a verified server and approve every tool of the catalog that the person was shown, and no other.
 
         Raises:
             NotFound: there is no such server.
