@@ -1,0 +1,117 @@
+"""People in the CRM's table: found by their email address, else by their name within a company. No answer holds a deleted one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from agentic.contract.errors import NotFound
+from agentic.services.tools.handlers.crm.canonical import fold
+from agentic.services.tools.handlers.crm.companies import companies_of, get_company
+from agentic.services.tools.handlers.crm.facts import PersonFacts, said
+from agentic.services.tools.handlers.crm.keyed import KeyedRow, Saved, upsert
+from agentic.services.tools.handlers.crm.reading import delete, one, words
+from agentic.services.tools.scoped_db import ScopedDb
+from agentic.services.tools.scoped_queries import Eq, Filter, In, IsNull, Order, Row
+
+PEOPLE: Final = "crm_people"
+COLUMNS: Final = (
+    "id",
+    "name",
+    "email",
+    "company_id",
+    "job_title",
+    "phone",
+    "linkedin_url",
+    "city",
+    "country",
+    "notes",
+    "created_at",
+    "updated_at",
+)
+"""What is shown of a person, and nothing else is."""
+_FACTS: Final = ("email", "company_id", "job_title", "phone", "linkedin_url", "city", "country", "notes")
+_SEARCHED: Final = ("name", "email", "job_title", "city", "country")
+
+
+async def search_people(db: ScopedDb, query: str, *, limit: int, company_id: UUID | None = None) -> list[Row]:
+    """People in whose name, address, title, company's name or place every word occurs, the oldest first."""
+    where: list[Filter] = [*words(query), IsNull("deleted_at")]
+    if company_id is not None:
+        where.append(Eq("company_id", company_id))
+    rows = await db.select(PEOPLE, COLUMNS, where=where, order=[Order("created_at"), Order("id")], limit=limit)
+    return await _with_companies(db, rows)
+
+
+async def get_person(db: ScopedDb, person_id: UUID) -> Row:
+    """One person.
+
+    Raises:
+        NotFound: there is none of this id, or they were deleted.
+    """
+    row = await one(db, PEOPLE, COLUMNS, person_id)
+    if row is None:
+        raise NotFound(f"there is no person {person_id}; search for people and use an id that comes back")
+    return (await _with_companies(db, [row]))[0]
+
+
+async def people_of(db: ScopedDb, ids: Sequence[str]) -> list[Row]:
+    """Those that are there, in the order of their ids here; at most 50 are asked for."""
+    if not ids:
+        return []
+    unique = tuple(dict.fromkeys(ids))
+    rows = await db.select(PEOPLE, COLUMNS, where=[In("id", unique), IsNull("deleted_at")], limit=len(unique))
+    by_id = {str(row["id"]): row for row in rows}
+    return await _with_companies(db, [by_id[id] for id in unique if id in by_id])
+
+
+async def upsert_person(db: ScopedDb, facts: PersonFacts) -> Saved:
+    """Find or make a person and set what is said of them.
+
+    The address decides who it is; somebody of that name in that company whose address was not known gets it. Without an address the
+    name decides within the company, the oldest of several first; a name without a company finds only people of whom neither is known.
+
+    Raises:
+        NotFound: there is no such company.
+        RetryableUpstreamError: others kept writing the same person.
+    """
+    companies = {} if facts.company_id is None else {str(facts.company_id): await get_company(db, facts.company_id)}
+    key = fold(facts.name)
+    company = None if facts.company_id is None else str(facts.company_id)
+    known = said(facts, *_FACTS)
+    if facts.email is not None:
+        known["email_key"] = facts.email
+    wanted = KeyedRow(
+        table=PEOPLE,
+        sure="email_key",
+        names={"name": facts.name, "name_key": key},
+        renames=True,
+        weak={"name_key": key, "company_id": company},
+        facts=known,
+        joins_known=company is not None,
+        columns=("name", "name_key", "email_key", "search_text", *_FACTS),
+    )
+
+    async def searchable(row: Mapping[str, Any]) -> str:
+        at = row.get("company_id")
+        if at is not None and at not in companies:
+            companies.update(await companies_of(db, [at]))
+        parts = [row.get(column) for column in _SEARCHED] + [companies.get(at, {}).get("name") if at else None]
+        return fold(" ".join(str(part) for part in parts if part))
+
+    return await upsert(db, wanted, searchable)
+
+
+async def delete_person(db: ScopedDb, person_id: UUID) -> bool:
+    """Hide a person from every answer and every list. ``False`` when they were hidden already.
+
+    Raises:
+        NotFound: there never was one of this id.
+    """
+    return await delete(db, PEOPLE, person_id, called="person")
+
+
+async def _with_companies(db: ScopedDb, rows: Sequence[Row]) -> list[Row]:
+    """With the name and the domain of each one's company, as far as that is not deleted."""
+    companies = await companies_of(db, [str(row["company_id"]) for row in rows if row["company_id"] is not None])
+    found = ((row, companies.get(str(row["company_id"]), {})) for row in rows)
+    return [{**row, "company": company.get("name"), "company_domain": company.get("domain")} for row, company in found]
