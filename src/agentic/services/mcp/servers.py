@@ -21,7 +21,7 @@ from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.mcp.server_events import Teller
 from agentic.services.mcp.slots import Slots
 from agentic.services.tools.cancellation import asked_to_stop
-from agentic.services.tools.telemetry import count_mcp_connect_failure
+from agentic.services.tools.telemetry import count_mcp_connect_failure, count_mcp_refused
 
 if TYPE_CHECKING:
     from agentic.services.mcp.session import Greeting, Session, Wire
@@ -139,6 +139,11 @@ class RemoteServer:
             session.retire("replaced")
 
     @property
+    def open(self) -> bool:
+        """Whether there is a connection that the next call would use."""
+        return not self._closed and self._opening is not None and self._opening.done() and not _over(self._opening)
+
+    @property
     def gone(self) -> bool:
         """Whether nothing of it is left open."""
         return (self._opening is None or self._opening.done()) and all(session.gone for session in self._sessions)
@@ -205,7 +210,12 @@ class RemoteServer:
         from agentic.services.mcp.session import Session
 
         timeouts = self.config.timeouts
-        return Session(lambda: self._dial(auth), connect_s=timeouts.connect_s, idle_s=timeouts.idle_s)
+        return Session(
+            lambda: self._dial(auth),
+            connect_s=timeouts.connect_s,
+            idle_s=timeouts.idle_s,
+            on_refused=lambda method: count_mcp_refused(server=self.config.server_id, method=method),
+        )
 
     async def _tell_seen(self, connection: Connection) -> None:
         if self._seen is None:

@@ -1,0 +1,272 @@
+"""The MCP servers of one process: what the database says of an organization's servers becomes tools that runs can have.
+
+The database decides which tools there are, and a server what it still offers; this is a cache of the one and the connections to the
+other. It is asked before a run starts and before each of its segments. Everything is kept by organization, so that two with one server
+id share neither a connection nor a credential (T1).
+"""
+
+import asyncio
+import logging
+import ssl
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+from uuid import UUID
+
+from agentic.contract.clock import Clock, SystemClock
+from agentic.contract.errors import Conflict, NotFound
+from agentic.services.mcp.asking import RunMarks
+from agentic.services.mcp.authentication import Credentials
+from agentic.services.mcp.catalog import Catalog, RemoteTool
+from agentic.services.mcp.config import ServerConfig
+from agentic.services.mcp.config_check import Permits
+from agentic.services.mcp.failures import RemoteFailure, Trouble
+from agentic.services.mcp.offering import handler_of, offered
+from agentic.services.mcp.permits import permits_of
+from agentic.services.mcp.ports import Revisions
+from agentic.services.mcp.records import Observation, ServerState, Standing, StoredServer
+from agentic.services.mcp.server_events import Teller
+from agentic.services.mcp.servers import RemoteServer, Seen
+from agentic.services.mcp.slots import Slots
+from agentic.services.tools.models import ToolSpec
+from agentic.services.tools.ports import ToolHandler
+from agentic.services.tools.registry import ToolRegistry
+
+_log = logging.getLogger(__name__)
+_IN_USE = (ServerState.ACTIVE, ServerState.DEGRADED)
+
+
+class Sightings(Protocol):
+    """Where it is written down what a server was seen to offer."""
+
+    async def observe(
+        self, organization_id: UUID, server_id: str, catalog: Catalog, *, resources: bool, endpoint_revision: int
+    ) -> Observation:
+        """Write down what a server offers now.
+
+        Raises:
+            NotFound, Conflict: there is no such server any more, or it is reached in another way by now.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Joined:
+    """One server as this process has it."""
+
+    stored: StoredServer
+    remote: RemoteServer
+    specs: tuple[ToolSpec, ...]
+    withheld: frozenset[str]
+    """Names that are there for runs which have them alone."""
+    handler: Callable[[ToolSpec], ToolHandler]
+
+
+class ServerHub:
+    """Keeps the registry at what the database says, and the connections behind it.
+
+    Args:
+        store: what there is.
+        sightings: told when a server shows something else than the database knows.
+        registry: where tools are registered.
+        vault: the credentials of one organization.
+        permits: the deployment's egress allow-list.
+        slots: for everything this process opens.
+        tls: trust of a private authority; ``None`` trusts the packaged public ones.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Revisions,
+        sightings: Sightings,
+        registry: ToolRegistry,
+        vault: Callable[[UUID], Credentials],
+        permits: Permits,
+        marks: RunMarks,
+        slots: Slots | None = None,
+        clock: Clock | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._store = store
+        self._sightings = sightings
+        self._registry = registry
+        self._vault = vault
+        self._permits = permits
+        self._marks = marks
+        self._slots = slots or Slots()
+        self._clock = clock or SystemClock()
+        self._tls = tls
+        self._joined: dict[UUID, dict[str, _Joined]] = {}
+        self._looking: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._leaving: set[RemoteServer] = set()
+        self._closed = False
+
+    async def refresh(self, organization_id: UUID) -> None:
+        """Bring an organization's tools to what the database says; one statement when nothing changed, and no server is talked to.
+
+        Raises:
+            StorageUnavailable: the database does not answer, so nobody can say which tools there are.
+        """
+        async with self._looking[organization_id]:  # an older answer must not come in behind a newer one
+            revisions = await self._store.revisions(organization_id)
+            known = self._joined.get(organization_id, {})
+            moved = [each for each, at in revisions.items() if each not in known or known[each].stored.revision != at]
+            left = known.keys() - revisions.keys()
+            if moved or left:
+                standings = await self._store.standings(organization_id, moved) if moved else []
+                self._register(organization_id, standings, without=left)
+        self._leaving = {each for each in self._leaving if not each.gone}
+
+    async def look(self, server: StoredServer) -> tuple[Catalog, bool]:
+        """What a server offers now, and whether resources too, read for this.
+
+        An open connection of this very configuration is used; another one is opened for the look alone.
+
+        Raises:
+            RemoteFailure: it cannot be used, or does not show what it offers.
+        """
+        joined = self._joined.get(server.organization_id, {}).get(server.server_id)
+        if joined is not None and joined.remote.open and _same_way(joined.stored, server):
+            connection = await joined.remote.look()
+            return connection.catalog, connection.resources
+        remote = self._remote(server, seen=None)
+        self._leaving.add(remote)
+        try:
+            connection = await remote.look()
+            return connection.catalog, connection.resources
+        finally:
+            await remote.aclose()
+
+    async def aclose(self) -> None:
+        """Close every connection for good; nothing that was started is left. May be called again after a failure.
+
+        Raises:
+            SessionNotClosed: a server did not end; the others have.
+        """
+        self._closed = True
+        remotes = {*self._leaving, *(each.remote for joined in self._joined.values() for each in joined.values())}
+        ends = await asyncio.gather(*(remote.aclose() for remote in remotes), return_exceptions=True)
+        for end in ends:
+            if end is not None:
+                raise end
+
+    def _register(self, organization_id: UUID, standings: Iterable[Standing], *, without: Iterable[str]) -> None:
+        """All tools of the organization as one batch: names that clash across servers cost both, whichever came first (N1)."""
+        before = self._joined.get(organization_id, {})
+        now = {server_id: each for server_id, each in before.items() if server_id not in set(without)}
+        for standing in standings:
+            server_id = standing.server.server_id
+            now.pop(server_id, None)
+            if standing.server.state in _IN_USE:
+                now[server_id] = self._join(standing, before.get(server_id))
+        made = {spec.name: each.handler for each in now.values() for spec in each.specs}
+        report = self._registry.register_dynamic(
+            [spec for _, each in sorted(now.items()) for spec in each.specs],
+            "mcp",
+            organization_id=organization_id,
+            handler=lambda spec: made[spec.name](spec),
+            replacing=[spec.name for each in before.values() for spec in each.specs],
+            withheld=frozenset[str]().union(*(each.withheld for each in now.values())),
+        )
+        for name, reason in report.rejected.items():
+            _log.warning("%s is not registered in organization %s: %s", name, organization_id, reason)
+        self._joined[organization_id] = now
+        staying = {each.remote for each in now.values()}
+        for remote in {each.remote for each in before.values()} - staying:
+            remote.retire()
+            self._leaving.add(remote)
+
+    def _join(self, standing: Standing, before: _Joined | None) -> _Joined:
+        server = standing.server
+        same = before is not None and _same_way(before.stored, server)
+        remote = before.remote if before is not None and same else self._remote(server, seen=self._seen_of(server))
+        current, waiting = _tools(standing)
+        catalog = Catalog(tools=(*current, *waiting), catalog_hash=standing.offered.catalog_hash)
+        specs = tuple(
+            offered(
+                server.config,
+                catalog,
+                connection_id=server.connection_id or server.id,
+                resources=server.resources,
+            )
+        )
+        away = specs if server.state is ServerState.DEGRADED else waiting
+        return _Joined(
+            stored=server,
+            remote=remote,
+            specs=specs,
+            withheld=frozenset(each.name for each in away),
+            handler=handler_of(remote, catalog, marks=self._marks),
+        )
+
+    def _remote(self, server: StoredServer, *, seen: Seen | None) -> RemoteServer:
+        remote = RemoteServer(
+            server.config,
+            vault=self._vault(server.organization_id),
+            permits=permits_of(server.config, self._permits),
+            slots=self._slots,
+            told=Teller(organization_id=server.organization_id, server_id=server.server_id),
+            seen=seen,
+            launchable=server.launchable,
+            clock=self._clock,
+            tls=self._tls,
+        )
+        if self._closed:
+            remote.retire()
+        return remote
+
+    def _seen_of(self, server: StoredServer) -> Seen:
+        return partial(self._seen, server.organization_id, server.server_id, server.endpoint_revision)
+
+    async def _seen(
+        self, organization_id: UUID, server_id: str, endpoint_revision: int, catalog: Catalog, resources: bool
+    ) -> None:
+        """Tell the database what it does not know yet. Other processes hear of it there, this one does at its next look."""
+        joined = self._joined.get(organization_id, {}).get(server_id)
+        if joined is not None and _known(joined.stored, catalog, resources=resources):
+            return
+        try:
+            await self._sightings.observe(
+                organization_id, server_id, catalog, resources=resources, endpoint_revision=endpoint_revision
+            )
+        except (Conflict, NotFound) as other:
+            raise RemoteFailure(Trouble.CONNECT, f"{server_id}: {other}") from other
+
+
+def _tools(standing: Standing) -> tuple[tuple[RemoteTool, ...], tuple[RemoteTool, ...]]:
+    """What a new run may have, and what is there beside it for runs that have it already.
+
+    The latter are changed tools as they are declared now, so that a run with another declaration is told so, and tools that left as they
+    were approved, so that a definition which names one still starts.
+    """
+    current = standing.unchanged
+    taken = {tool.name for tool in current}
+    others: dict[str, RemoteTool] = {}
+    for tool in (*standing.quarantined, *(standing.approved[name] for name in standing.withdrawn)):
+        if tool.name not in taken:
+            others.setdefault(tool.name, tool)
+    return current, tuple(others.values())
+
+
+def _same_way(one: StoredServer, other: StoredServer) -> bool:
+    """Whether a connection that was made for one serves the other."""
+    return (one.endpoint_revision, one.launchable, _way(one.config)) == (
+        other.endpoint_revision,
+        other.launchable,
+        _way(other.config),
+    )
+
+
+def _way(config: ServerConfig) -> tuple[object, ...]:
+    return config.owner, config.endpoint, config.authentication, config.timeouts
+
+
+def _known(stored: StoredServer, catalog: Catalog, *, resources: bool) -> bool:
+    return (stored.offered_hash, stored.resources, stored.state) == (
+        catalog.catalog_hash,
+        resources,
+        ServerState.ACTIVE,
+    )
