@@ -91,7 +91,7 @@ class WithoutGateway(httpx.AsyncHTTPTransport):
 def _as_authenticator(database: str) -> str:
     """The URL for the role that PostgREST logs in as, which has a password after this; roles belong to the whole server."""
     with psycopg.connect(database) as connection:
-        connection.execute("select pg_advisory_xact_lock(hashtextextended('password of authenticator', 0))")
+        connection.execute("lock table pg_catalog.pg_authid in share row exclusive mode")
         connection.execute(sql.SQL("alter role authenticator password {}").format(sql.Literal(_PASSWORD)))
     to = {key: str(value) for key, value in conninfo_to_dict(database).items()}
     return make_conninfo("", **{**to, "user": "authenticator", "password": _PASSWORD})
