@@ -15,7 +15,7 @@ from uuid import UUID
 from agentic.contract.errors import AgenticError, Conflict, NotPermitted
 from agentic.services.mcp.catalog import Catalog, catalog_of
 from agentic.services.mcp.config import Classification, Owner, ServerConfig, StdioLaunch
-from agentic.services.mcp.config_check import Permits, ServerRefused, read_server, server_faults
+from agentic.services.mcp.config_check import Permits, ServerRefused, classification_faults, read_server
 from agentic.services.mcp.drift import Drift, drift
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.mcp.observing import observe
@@ -119,7 +119,7 @@ class McpServers:
         """
         server = (await self._store.get(organization_id, server_id)).server
         config = _classified(server.config, said, remote_name)
-        if faults := tuple(server_faults(config, permits=_anything)):
+        if faults := tuple(classification_faults(config)):
             raise ServerRefused(faults)
         return await self._store.reconfigure(
             organization_id, config, connection_id=server.connection_id, revision=server.revision, user_id=user_id

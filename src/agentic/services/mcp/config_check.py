@@ -82,6 +82,11 @@ def server_faults(config: ServerConfig, *, permits: Permits) -> Iterator[str]:
     yield from _scheme_faults(config)
     yield from _name_faults(config)
     yield from _token_faults(config.authentication, config.owner, permits)
+    yield from classification_faults(config)
+
+
+def classification_faults(config: ServerConfig) -> Iterator[str]:
+    """What is wrong with what is said of the tools; nothing of where the server is and how it is talked to."""
     yield from _classification_faults("classification", config.classification)
     for name, classification in config.per_tool.items():
         if not carriable(name):
