@@ -151,6 +151,9 @@ def main() -> None:
         if method == "initialize":
             if "silent" in HABITS:
                 continue
+            if "needs_sampling" in HABITS and "sampling" not in params["capabilities"]:
+                say({"id": id, "error": {"code": -32602, "message": "this server needs a client that samples"}})
+                continue
             version = "1999-01-01" if "ancient" in HABITS else params["protocolVersion"]
             say(
                 {
@@ -162,6 +165,12 @@ def main() -> None:
                     },
                 }
             )
+        elif method == "notifications/initialized" and "needs_roots" in HABITS:
+            say({"id": "roots", "method": "roots/list", "params": {}})
+            while (answer := heard()) is not None and answer.get("id") != "roots":
+                pass
+            if answer is None or "error" in answer:
+                sys.exit("no folders, no work")
         elif method == "notifications/cancelled":
             CANCELLED.append(params["requestId"])
         elif method == "tools/list":

@@ -300,7 +300,9 @@ def accepts(*tokens: str) -> Callable[[Scripted, Asked], Any]:
 
     def on(server: Scripted, asked: Asked) -> Any:
         known = asked.headers.get("authorization", "").removeprefix("Bearer ") in tokens
-        return plain("401 Unauthorized") if asked.tool and not known else ...
+        # as the protocol wants it said, to a token that expired as to none
+        challenge = 'WWW-Authenticate: Bearer error="invalid_token", resource_metadata="http://127.0.0.1:9/"'
+        return plain("401 Unauthorized", b"", challenge) if asked.tool and not known else ...
 
     return on
 

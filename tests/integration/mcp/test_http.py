@@ -226,6 +226,32 @@ async def test_a_server_that_wants_a_browser_is_declined_and_its_addresses_are_n
     assert failure.value.trouble is Trouble.AUTH_UNSUPPORTED and other.seen == []
 
 
+async def test_a_server_that_asks_for_consent_in_the_middle_of_a_call_is_declined_and_its_address_is_not_fetched() -> (
+    None
+):
+    async with scripted() as other:
+
+        def asks(asked: Asked) -> bytes:
+            data = {"elicitations": [{"mode": "url", "url": other.url, "elicitationId": "e-1"}]}
+            error = {"code": -32042, "message": "open this first", "data": data}
+            body = json.dumps({"jsonrpc": "2.0", "id": asked.message["id"], "error": error}).encode()
+            return plain("200 OK", body, "Content-Type: application/json")
+
+        async with scripted(tool(do=asks)) as peer, server_of(http_config(peer.url, BEARER)) as server:
+            with pytest.raises(RemoteFailure) as failure:
+                await call(server, "do")
+            assert await call(server, "other") == "done"
+    assert failure.value.trouble is Trouble.AUTH_UNSUPPORTED and failure.value.sent and other.seen == []
+
+
+async def test_a_credential_that_is_refused_with_a_pointer_to_a_browser_is_a_refused_credential() -> None:
+    challenge = 'WWW-Authenticate: Bearer error="invalid_token", resource_metadata="http://127.0.0.1:9/"'
+    async with scripted(tool(do=plain("401 Unauthorized", b"", challenge))) as peer, server_of(http_config(peer.url, BEARER)) as server:
+        with pytest.raises(RemoteFailure) as failure:
+            await call(server, "do")
+    assert failure.value.trouble is Trouble.UNAUTHORIZED
+
+
 async def test_a_goodbye_that_is_not_taken_does_not_hold_the_close() -> None:
     async with scripted(lambda self, asked: [self.release] if asked.method == "DELETE" else ...) as peer:
         async with server_of(http_config(peer.url)) as server:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from agentic.services.mcp.failures import RemoteFailure, Trouble
+from telemetry_recorder import recorded
 from tests.integration.mcp.stage import TOKEN, Vault, alive, call, server_of, stdio_config, until
 
 Look = Callable[[], Awaitable[None]]
@@ -111,6 +112,35 @@ async def test_what_a_server_asks_of_us_is_refused_and_counted(method: str) -> N
         answer = json.loads(await call(server, "ask", method=method))
         heard = (await server.connection()).session.heard
     assert "error" in answer and heard.refused == {method: 1}
+
+
+async def test_what_was_refused_is_counted_by_server_and_method_whatever_the_server_calls_it() -> None:
+    with recorded() as recording:
+        async with server_of(stdio_config()) as server:
+            for method in ("sampling/createMessage", "sampling/createMessage", "vendor/\x1bsecrets"):
+                await call(server, "ask", method=method)
+    counted = [labels for name, _, labels in recording.measured if name == "mcp_refused_requests_total"]
+    assert counted == [
+        {"server": "scripted", "method": method}
+        for method in ("sampling/createMessage", "sampling/createMessage", "other")
+    ]
+
+
+async def test_a_server_that_works_for_no_client_without_folders_is_told_as_declined() -> None:
+    async with server_of(stdio_config("needs_roots")) as server:
+        with pytest.raises(RemoteFailure) as failure:
+            await server.connection()
+    assert failure.value.trouble is Trouble.DECLINED
+    assert failure.value.stderr is not None and "no folders, no work" in failure.value.stderr
+
+
+async def test_a_server_that_refuses_a_client_without_sampling_is_told_in_its_words_for_operators() -> None:
+    async with server_of(stdio_config("needs_sampling")) as server:
+        with pytest.raises(RemoteFailure) as failure:
+            await server.connection()
+    assert failure.value.trouble is Trouble.HANDSHAKE and failure.value.code == -32602
+    assert failure.value.external_text == "this server needs a client that samples"
+    assert "samples" not in str(failure.value)
 
 
 async def test_a_server_that_asks_more_than_it_lets_us_answer_is_ended() -> None:

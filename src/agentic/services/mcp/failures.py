@@ -25,6 +25,8 @@ class Trouble(StrEnum):
     CONNECT_TIMEOUT = "connect_timeout"
     HANDSHAKE = "handshake"
     """The server answered the handshake with something we cannot work with."""
+    DECLINED = "declined"
+    """It asked for a model's answer, for folders or for a form, was refused as everybody is, and never answered anything."""
     UNAUTHORIZED = "unauthorized"
     """It, or the token endpoint, does not accept our credential."""
     FORBIDDEN = "forbidden"
@@ -62,6 +64,7 @@ class RemoteFailure(AgenticError):
         sent: the request can have reached the server. ``False`` is a promise.
         status: of HTTP, when one came.
         external_text: the server's words; labelled data, never narration (B3).
+        code: of the server's error. It can be any, so nothing about a call is decided by it.
         credential: the headers that were presented; never a part of a text.
         stderr: the end of what a child process wrote there, redacted; for operators.
     """
@@ -74,6 +77,7 @@ class RemoteFailure(AgenticError):
         sent: bool = False,
         status: int | None = None,
         external_text: str | None = None,
+        code: int | None = None,
         stderr: str | None = None,
         credential: Mapping[str, str] | None = None,
     ) -> None:
@@ -82,6 +86,7 @@ class RemoteFailure(AgenticError):
         self.sent = sent
         self.status = status
         self.external_text = external_text
+        self.code = code
         self.stderr = stderr
         self.credential = credential or {}
 
@@ -109,7 +114,7 @@ class Trace:
     had_session: bool = False
     """The request named a session the server gave us."""
     interactive: bool = False
-    """A 401 pointed to a browser's consent."""
+    """A 401 to a request without a credential pointed to a browser's consent."""
     resumes: int = 0
     ended: bool = False
     """The stream of the answer was read to its end; an answer in it would have stopped the reading."""

@@ -216,7 +216,9 @@ class Contained(httpx2.AsyncBaseTransport):
             await response.aclose()
             return _failed(request, trace, trouble)
         if response.status_code == 401:
-            trace.interactive = "resource_metadata=" in response.headers.get("www-authenticate", "")
+            # to a credential that expired or was revoked the protocol's servers say the same, and there it means only that
+            challenge = response.headers.get("www-authenticate", "")
+            trace.interactive = "resource_metadata=" in challenge and not trace.credential
         if response.status_code < 400 and (session := response.headers.get(_SESSION)):
             self.session_id = session
         if response.status_code < 400 and _is_stream(response):

@@ -28,6 +28,8 @@ MAX_IN_FLIGHT: Final = 32
 SOFT_CLOSE_S: Final = 5.0
 HARD_CLOSE_S: Final = 2.0
 _MAX_WORDS: Final = 8_000
+_CONSENT_NEEDED: Final = -32042
+"""By which a server says that a person has to open an address first. One that says it wrongly loses its own answer by it."""
 _MAX_INSTRUCTIONS: Final = 4_096
 _LAST_ANSWERS_S: Final = 1.0
 _SDK_MODULES: Final = ("mcp/client/session.py", "mcp/client/__main__.py")
@@ -92,9 +94,18 @@ class Session:
         dial: opens the transport; entered and left by the owner.
         connect_s: for the start of the process and the handshake together.
         idle_s: after the last request; then the session closes itself.
+        on_refused: told the method of each request of the server that is refused, `other` for one the protocol does not know.
     """
 
-    def __init__(self, dial: Dial, *, connect_s: float, idle_s: float, client_version: str = "0") -> None:
+    def __init__(
+        self,
+        dial: Dial,
+        *,
+        connect_s: float,
+        idle_s: float,
+        client_version: str = "0",
+        on_refused: Callable[[str], None] = lambda method: None,
+    ) -> None:
         self._dial = dial
         self._connect_s = connect_s
         self._idle_s = idle_s
@@ -111,7 +122,8 @@ class Session:
         self._left = False
         self._why_over: Ending | None = None
         self._used_at = 0.0
-        self.heard: Final = Heard()
+        self._answered = False
+        self.heard: Final = Heard(on_refused=on_refused)
 
     async def open(self) -> Greeting:
         """Start the server or reach it, and shake hands.
@@ -305,6 +317,7 @@ class Session:
             except RuntimeError:  # the dispatcher is gone
                 _settle(job, self._disconnected(job))
             else:
+                self._answered = True
                 if not job.answer.done():
                     job.answer.set_result(raw)
 
@@ -313,18 +326,20 @@ class Session:
         if trouble is None and self._stopping:
             return self._disconnected(job)
         words = error.message[:_MAX_WORDS] if trouble is None else None
-        trouble = trouble or Trouble.SERVER_ERROR
+        if trouble is None:
+            trouble = Trouble.AUTH_UNSUPPORTED if error.code == _CONSENT_NEEDED else Trouble.SERVER_ERROR
         return RemoteFailure(
             trouble,
             f"{job.method}: {trouble}" + (f", status {job.trace.status}" if job.trace.status else ""),
             sent=job.trace.sent,
             status=job.trace.status,
             external_text=words,
+            code=error.code if words is not None else None,
             credential=job.trace.credential,
         )
 
     def _disconnected(self, job: _Job) -> RemoteFailure:
-        trouble = self._fault or Trouble.DISCONNECTED
+        trouble = self._fault or (Trouble.DISCONNECTED if self._answered else self._declined(Trouble.DISCONNECTED))
         return RemoteFailure(
             trouble, f"{job.method}: the session ended before the answer", sent=job.trace.sent, stderr=self._stderr()
         )
@@ -332,6 +347,10 @@ class Session:
     @property
     def _fault(self) -> Trouble | None:
         return self.heard.fault or (self._wire.fault if self._wire is not None else None)
+
+    def _declined(self, otherwise: Trouble) -> Trouble:
+        """Why a server left that has never answered: most likely because it cannot do without what it was refused."""
+        return Trouble.DECLINED if self.heard.refused else otherwise
 
     def _stderr(self) -> str | None:
         return self._wire.stderr_tail() if self._wire is not None else None
@@ -344,9 +363,15 @@ class Session:
         if self._life.cancelled_caught:
             trouble = Trouble.CONNECT_TIMEOUT
         elif trouble is None:
-            trouble = Trouble.CONNECT if self._left else Trouble.HANDSHAKE
+            trouble = self._declined(Trouble.CONNECT if self._left else Trouble.HANDSHAKE)
+        said = _error_of(failure) if trouble is Trouble.HANDSHAKE else None
         return RemoteFailure(
-            trouble, f"the session was not opened: {trouble}", status=trace.status, stderr=self._stderr()
+            trouble,
+            f"the session was not opened: {trouble}",
+            status=trace.status,
+            external_text=said.message[:_MAX_WORDS] if said is not None else None,
+            code=said.code if said is not None else None,
+            stderr=self._stderr(),
         )
 
     def _tell_opener(self, why: RemoteFailure) -> None:
@@ -358,6 +383,13 @@ class Session:
         for job in self._live:
             if not (unless_sent and job.trace.sent):
                 _settle(job, self._disconnected(job))
+
+
+def _error_of(failure: BaseException | None) -> MCPError | None:
+    """The server's answer to the handshake, out of what the SDK wraps around it."""
+    if isinstance(failure, BaseExceptionGroup):
+        return next((error for each in failure.exceptions if (error := _error_of(each)) is not None), None)
+    return failure if isinstance(failure, MCPError) else None
 
 
 def _settle(job: _Job, failure: RemoteFailure) -> None:

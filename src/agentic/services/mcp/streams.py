@@ -18,7 +18,8 @@ from agentic.services.mcp.failures import Trouble
 
 MAX_UNANSWERED: Final = 64
 """Questions of a server that our side has not answered yet; more at once is a flood."""
-_METHODS_KEPT: Final = 16
+ASKED_OF_CLIENTS: Final = frozenset({"sampling/createMessage", "roots/list", "elicitation/create"})
+"""What the protocol lets a server ask of a client, and nobody gets from us."""
 _TRACE_KEYS: Final = ("traceparent", "tracestate", "baggage")
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 
@@ -57,7 +58,9 @@ class Heard:
     list_changed: int = 0
     """How often it announced another list of tools: recorded, not applied."""
     refused: dict[str, int] = field(default_factory=dict)
-    """Requests of the server to us, by method: sampling, roots, elicitation. The SDK refuses each; pings it answers."""
+    """Requests of the server to us, by method, `other` for what the protocol does not know. The SDK refuses each; pings it answers."""
+    on_refused: Callable[[str], None] = lambda method: None
+    """Told the method of each."""
     unanswered: int = 0
     fault: Trouble | None = None
 
@@ -76,9 +79,9 @@ class Heard:
                 self.fault = Trouble.FLOODED
                 raise anyio.EndOfStream
             if message.method != "ping":
-                known = message.method in self.refused or len(self.refused) < _METHODS_KEPT
-                method = message.method[:64] if known else "other"
+                method = message.method if message.method in ASKED_OF_CLIENTS else "other"
                 self.refused[method] = self.refused.get(method, 0) + 1
+                self.on_refused(method)
         return True
 
 

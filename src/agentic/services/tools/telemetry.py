@@ -33,6 +33,9 @@ _mcp_requests = _meter.create_counter("mcp_requests_total", description="Round t
 _mcp_connect_failures = _meter.create_counter(
     "mcp_connect_failures_total", description="Remote tool servers that could not be reached or opened."
 )
+_mcp_refused = _meter.create_counter(
+    "mcp_refused_requests_total", description="What remote tool servers asked of us and were refused."
+)
 
 
 def count_end(event: CallEvent, *, ran: bool, replayed: bool) -> None:
@@ -78,3 +81,13 @@ def count_mcp_request(*, server: str, method: str, outcome: str) -> None:
 def count_mcp_connect_failure(*, server: str, reason_code: str) -> None:
     """Count a remote server that could not be used. ``reason_code`` is ours, never the server's words."""
     _mcp_connect_failures.add(1, {"server": server, "reason_code": reason_code})
+
+
+def count_mcp_refused(*, server: str, method: str) -> None:
+    """Count one request of a remote server that was refused: a model's answer, folders, a form.
+
+    Args:
+        server: its name in the configuration, not its address.
+        method: of the protocol, or ``other``.
+    """
+    _mcp_refused.add(1, {"server": server, "method": method})
