@@ -113,20 +113,19 @@ def claims_of(organization: object) -> dict[str, JsonValue]:
 
 async def planted(db: ScopedDb, table: str) -> Row:
     """One row of a table with whatever it refers to; its key columns."""
+    key = uuid4().hex
+    named = {"name": f"Ada {key}", "name_key": f"ada {key}"}
     match table:
-        case "crm_companies":
-            values: dict[str, object] = {"name": "Fjord", "name_key": "fjord", "search_text": "fjord"}
+        case "crm_companies" | "crm_lists":
+            values: dict[str, object] = {**named}
         case "crm_people":
             company = await planted(db, "crm_companies")
-            values = {"name": "Ada", "name_key": "ada", "email": "a@b.test", "email_key": "a@b.test"}
-            values["company_id"] = company["id"]
-        case "crm_lists":
-            values = {"name": "Friends", "name_key": "friends"}
+            values = {**named, "email": f"{key}@a.test", "email_key": f"{key}@a.test", "company_id": company["id"]}
         case "crm_list_members":
             friends, person = await planted(db, "crm_lists"), await planted(db, "crm_people")
             values = {"list_id": friends["id"], "person_id": person["id"]}
         case "agent_memories":
-            values = {"subject_kind": "user", "subject_ref": "u", "kind": "preference", "key": "tone", "text": "short"}
+            values = {"subject_kind": "user", "subject_ref": "u", "kind": "preference", "key": key, "text": "short"}
         case "shop_orders":
             values = {"note": "two of them"}
         case _:
