@@ -9,7 +9,7 @@ import asyncio
 import logging
 import ssl
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -20,13 +20,14 @@ from agentic.contract.errors import Conflict, NotFound
 from agentic.services.mcp.asking import RunMarks
 from agentic.services.mcp.authentication import Credentials
 from agentic.services.mcp.catalog import Catalog, RemoteTool
-from agentic.services.mcp.config import ServerConfig
+from agentic.services.mcp.config import ServerConfig, StdioLaunch
 from agentic.services.mcp.config_check import Permits
 from agentic.services.mcp.failures import RemoteFailure, Trouble
+from agentic.services.mcp.observing import observe
 from agentic.services.mcp.offering import handler_of, offered
 from agentic.services.mcp.permits import permits_of
-from agentic.services.mcp.ports import Revisions
-from agentic.services.mcp.records import Observation, ServerState, Standing, StoredServer
+from agentic.services.mcp.ports import Revisions, Sightings
+from agentic.services.mcp.records import ServerState, Standing, StoredServer
 from agentic.services.mcp.server_events import Teller
 from agentic.services.mcp.servers import RemoteServer, Seen
 from agentic.services.mcp.slots import Slots
@@ -38,18 +39,8 @@ _log = logging.getLogger(__name__)
 _IN_USE = (ServerState.ACTIVE, ServerState.DEGRADED)
 
 
-class Sightings(Protocol):
-    """Where it is written down what a server was seen to offer."""
-
-    async def observe(
-        self, organization_id: UUID, server_id: str, catalog: Catalog, *, resources: bool, endpoint_revision: int
-    ) -> Observation:
-        """Write down what a server offers now.
-
-        Raises:
-            NotFound, Conflict: there is no such server any more, or it is reached in another way by now.
-        """
-        ...
+class HubStore(Revisions, Sightings, Protocol):
+    """What a hub needs of the database."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -68,9 +59,9 @@ class ServerHub:
     """Keeps the registry at what the database says, and the connections behind it.
 
     Args:
-        store: what there is.
-        sightings: told when a server shows something else than the database knows.
+        store: what there is; told when a server shows something else than it knows.
         registry: where tools are registered.
+        launches: the stdio servers of this deployment, by server id, as they are now.
         vault: the credentials of one organization.
         permits: the deployment's egress allow-list.
         slots: for everything this process opens.
@@ -80,9 +71,9 @@ class ServerHub:
     def __init__(
         self,
         *,
-        store: Revisions,
-        sightings: Sightings,
+        store: HubStore,
         registry: ToolRegistry,
+        launches: Mapping[str, StdioLaunch],
         vault: Callable[[UUID], Credentials],
         permits: Permits,
         marks: RunMarks,
@@ -91,8 +82,8 @@ class ServerHub:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._store = store
-        self._sightings = sightings
         self._registry = registry
+        self._launches = launches
         self._vault = vault
         self._permits = permits
         self._marks = marks
@@ -113,7 +104,7 @@ class ServerHub:
         async with self._looking[organization_id]:  # an older answer must not come in behind a newer one
             revisions = await self._store.revisions(organization_id)
             known = self._joined.get(organization_id, {})
-            moved = [each for each, at in revisions.items() if each not in known or known[each].stored.revision != at]
+            moved = [each for each, at in revisions.items() if self._moved(known.get(each), at)]
             left = known.keys() - revisions.keys()
             if moved or left:
                 standings = await self._store.standings(organization_id, moved) if moved else []
@@ -153,6 +144,16 @@ class ServerHub:
             if end is not None:
                 raise end
 
+    def _moved(self, joined: _Joined | None, revision: int) -> bool:
+        """Whether a server is another than this process has, in its row or in the deployment's file."""
+        if joined is None or joined.stored.revision != revision:
+            return True
+        endpoint = joined.stored.config.endpoint
+        if not isinstance(endpoint, StdioLaunch):
+            return False
+        launch = self._launches.get(joined.stored.server_id)
+        return launch != endpoint if joined.stored.launchable else launch is not None
+
     def _register(self, organization_id: UUID, standings: Iterable[Standing], *, without: Iterable[str]) -> None:
         """All tools of the organization as one batch: names that clash across servers cost both, whichever came first (N1)."""
         before = self._joined.get(organization_id, {})
@@ -182,7 +183,9 @@ class ServerHub:
     def _join(self, standing: Standing, before: _Joined | None) -> _Joined:
         server = standing.server
         same = before is not None and _same_way(before.stored, server)
-        remote = before.remote if before is not None and same else self._remote(server, seen=self._seen_of(server))
+        remote = (
+            before.remote if before is not None and same else self._remote(server, seen=partial(self._seen, server))
+        )
         current, waiting = _tools(standing)
         catalog = Catalog(tools=(*current, *waiting), catalog_hash=standing.offered.catalog_hash)
         specs = tuple(
@@ -218,22 +221,19 @@ class ServerHub:
             remote.retire()
         return remote
 
-    def _seen_of(self, server: StoredServer) -> Seen:
-        return partial(self._seen, server.organization_id, server.server_id, server.endpoint_revision)
+    async def _seen(self, server: StoredServer, catalog: Catalog, resources: bool) -> None:
+        """Tell the database what it does not know yet. Other processes hear of it there, this one does at its next look.
 
-    async def _seen(
-        self, organization_id: UUID, server_id: str, endpoint_revision: int, catalog: Catalog, resources: bool
-    ) -> None:
-        """Tell the database what it does not know yet. Other processes hear of it there, this one does at its next look."""
-        joined = self._joined.get(organization_id, {}).get(server_id)
+        Args:
+            server: as it was dialled.
+        """
+        joined = self._joined.get(server.organization_id, {}).get(server.server_id)
         if joined is not None and _known(joined.stored, catalog, resources=resources):
             return
         try:
-            await self._sightings.observe(
-                organization_id, server_id, catalog, resources=resources, endpoint_revision=endpoint_revision
-            )
+            await observe(self._store, server, catalog, resources=resources)
         except (Conflict, NotFound) as other:
-            raise RemoteFailure(Trouble.CONNECT, f"{server_id}: {other}") from other
+            raise RemoteFailure(Trouble.CONNECT, f"{server.server_id}: {other}") from other
 
 
 def _tools(standing: Standing) -> tuple[tuple[RemoteTool, ...], tuple[RemoteTool, ...]]:

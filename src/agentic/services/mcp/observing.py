@@ -1,12 +1,12 @@
 """What a look at a server finds is written down, then told: once for each catalog that was not known before."""
 
 from agentic.services.mcp.catalog import Catalog
-from agentic.services.mcp.ports import ServerStore
+from agentic.services.mcp.ports import Sightings
 from agentic.services.mcp.records import Observation, StoredServer
 from agentic.services.mcp.server_events import Teller
 
 
-async def observe(store: ServerStore, server: StoredServer, catalog: Catalog, *, resources: bool) -> Observation:
+async def observe(store: Sightings, server: StoredServer, catalog: Catalog, *, resources: bool) -> Observation:
     """Write down what a server offers now, whoever looked, and tell what is new of it.
 
     Args:

@@ -10,7 +10,7 @@ from agentic.services.mcp.catalog import Catalog
 from agentic.services.mcp.config import ServerConfig
 from agentic.services.mcp.records import Declared, Observation, Standing, StoredServer
 
-__all__ = ["Revisions", "RunMarks", "ServerStore"]
+__all__ = ["Revisions", "RunMarks", "ServerStore", "Sightings"]
 
 
 class Revisions(Protocol):
@@ -25,7 +25,29 @@ class Revisions(Protocol):
         ...
 
 
-class ServerStore(Revisions, Protocol):
+class Sightings(Protocol):
+    """Where it is kept what servers were seen to offer."""
+
+    async def observe(
+        self, organization_id: UUID, server_id: str, catalog: Catalog, *, resources: bool, endpoint_revision: int
+    ) -> Observation:
+        """Write down what a server offers now.
+
+        A generation that is known is not written again; names that disappeared are stamped. ``registered`` becomes ``verified``,
+        ``degraded`` becomes ``active``. The revision grows when the hash, the state or ``resources`` differ. Approved tools that left
+        are withdrawn for the calls of every run, and those that came back are not any more.
+
+        Args:
+            endpoint_revision: of the server as it was dialled.
+
+        Raises:
+            NotFound: there is no such server.
+            Conflict: it is retired, or its endpoint or authentication is another by now.
+        """
+        ...
+
+
+class ServerStore(Revisions, Sightings, Protocol):
     """Servers, their catalogs, and what was approved. Every change is one statement and a compare-and-set.
 
     ``user_id`` is the authenticated person, whose role in the organization is checked in the same statement; ``None`` is whoever
@@ -64,24 +86,6 @@ class ServerStore(Revisions, Protocol):
             Conflict: it has changed since that revision, or is retired.
             ServerRefused: the connection is none for the scheme.
             NotPermitted: the person is no admin.
-        """
-        ...
-
-    async def observe(
-        self, organization_id: UUID, server_id: str, catalog: Catalog, *, resources: bool, endpoint_revision: int
-    ) -> Observation:
-        """Write down what a server offers now.
-
-        A generation that is known is not written again; names that disappeared are stamped. ``registered`` becomes ``verified``,
-        ``degraded`` becomes ``active``. The revision grows when the hash, the state or ``resources`` differ. Approved tools that left
-        are withdrawn for the calls of every run, and those that came back are not any more.
-
-        Args:
-            endpoint_revision: of the server as it was dialled.
-
-        Raises:
-            NotFound: there is no such server.
-            Conflict: it is retired, or its endpoint or authentication is another by now.
         """
         ...
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from agentic.contract.errors import ProgramFault
 from agentic.contract.principal import Principal
 from agentic.services.mcp.catalog import Catalog, RemoteTool, read_catalog
-from agentic.services.mcp.config import Classification, HttpEndpoint, ServerConfig
+from agentic.services.mcp.config import Classification, HttpEndpoint, Owner, ServerConfig, StdioLaunch
 from agentic.services.mcp.hub import ServerHub
 from agentic.services.mcp.records import Observation, ServerState, Standing, StoredServer
 from agentic.services.tools.context import CallContext
@@ -118,11 +118,12 @@ def standing(
 class World:
     def __init__(self) -> None:
         self.rows = Rows()
+        self.launches: dict[str, StdioLaunch] = {}
         self.registry: ToolRegistry = build_registry([find])
         self.hub = ServerHub(
             store=self.rows,
-            sightings=self.rows,
             registry=self.registry,
+            launches=self.launches,
             vault=lambda organization_id: Nothing(),
             permits=lambda origin: True,
             marks=Nothing(),
@@ -253,3 +254,17 @@ async def test_a_pattern_with_nothing_behind_it_is_no_tool_and_a_line_in_the_log
     assert "mcp.notes.*" in caplog.text
     with pytest.raises(ProgramFault, match=r"mcp\.notes\.find"):
         await world.offered("mcp.notes.find")
+
+
+async def test_a_command_that_the_deployment_changed_counts_from_the_next_look_on(world: World) -> None:
+    launch = StdioLaunch(command=("notes-server",))
+    config = ServerConfig(server_id="notes", owner=Owner.OPERATOR, endpoint=launch)
+    world.launches["notes"] = launch
+    await world.have(standing("find", config=config))
+    await world.hub.refresh(HERE)
+    assert world.rows.read == ["notes"]
+    other = StdioLaunch(command=("notes-server", "--quiet"))
+    world.launches["notes"] = other
+    await world.have(standing("find", config=config.model_copy(update={"endpoint": other})))
+    await world.hub.refresh(HERE)
+    assert world.rows.read == ["notes", "notes"]
