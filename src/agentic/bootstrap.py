@@ -5,6 +5,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
+from uuid import UUID
+
+from pydantic import SecretStr
 
 from agentic.api.ports import ApiPorts
 from agentic.contract.clock import Clock, SystemClock
@@ -24,10 +27,17 @@ from agentic.services.audit.service import AuditService
 from agentic.services.capacity.declared import Capacity
 from agentic.services.connections.account_events import AccountEvents
 from agentic.services.connections.account_intake import AccountEventIntake
+from agentic.services.connections.credential_reader import CredentialReader
 from agentic.services.connections.envelope import VaultKeys
 from agentic.services.connections.service import ConnectionService
 from agentic.services.connections.vault import Vault
 from agentic.services.journal.service import JournalService
+from agentic.services.mcp.administration import McpServers
+from agentic.services.mcp.authentication import Credential
+from agentic.services.mcp.config import StdioLaunch
+from agentic.services.mcp.deployment import launches_from_environment
+from agentic.services.mcp.hub import ServerHub
+from agentic.services.mcp.permits import permits_from_environment
 from agentic.services.outbox.service import EventBus, Outbox
 from agentic.services.policy import Fact, FactRegistry, PolicyEngine, PolicyService
 from agentic.services.policy.url_seen import url_seen
@@ -65,8 +75,10 @@ from agentic.storage.outbox_store import PostgresOutboxStore
 from agentic.storage.policy_store import PostgresPolicyStore
 from agentic.storage.pool import Pool, open_pool
 from agentic.storage.retention_store import PostgresRetentionStore
+from agentic.storage.run_mark_store import PostgresRunMarks
 from agentic.storage.run_store import PostgresRunStore
 from agentic.storage.scoped_db import joined_tables, scoped_db
+from agentic.storage.server_store import PostgresServerStore
 from agentic.storage.usage_store import PostgresUsageStore
 from agentic.storage.workflow_store import PostgresWorkflowStore
 
@@ -169,6 +181,8 @@ class Platform:
     account_events: AccountEventIntake
     settling: JobSettling
     reconciling: JobReconciling
+    mcp: McpServers
+    servers: ServerHub
     workflow_store: PostgresWorkflowStore
     clock: Clock
     timings: Timings
@@ -192,6 +206,7 @@ async def open_platform(
     policy: PolicyPort | None = None,
     environment: Literal["live", "frozen"] = "live",
     artifact_bodies: ArtifactBodies | None = None,
+    mcp_launches: Mapping[str, StdioLaunch] | None = None,
     max_connections: int = 8,
     stores_on: Callable[[Pool], Database] = Database,
 ) -> AsyncIterator[Platform]:
@@ -200,12 +215,15 @@ async def open_platform(
     Args:
         policy: what decides in place of the stored rules over the built-in matrix; for tests.
         artifact_bodies: an object store for what calls leave; ``None`` keeps the bytes in Postgres.
+        mcp_launches: how each stdio server of this deployment is started, by server id; ``None`` reads the file that
+            ``AGENTIC_MCP_SERVERS`` names, if it names one (docs/mcp.md).
         max_connections: connections of this process at most.
         stores_on: what the stores reach the pool through; a benchmark counts there.
 
     Raises:
         RegistryError: naming every fault of every tool declaration.
-        ProgramFault: a fact is declared twice, or under a reserved name; an agent's tools exceed its maximum class.
+        ProgramFault: a fact is declared twice, or under a reserved name; an agent's tools exceed its maximum class; the file of MCP
+            servers, or the egress allow-list, cannot be used.
         StorageUnavailable: nobody answers at the database URL.
     """
     from agentic.runtime.agent.agno.runtime import (
@@ -254,6 +272,17 @@ async def open_platform(
         journal = JournalService(
             PostgresJournalStore(database), abandoned=AbandonedCalls(registry=registry, invoker=invoker)
         )
+        launches = launches_from_environment() if mcp_launches is None else mcp_launches
+        permits, server_store = permits_from_environment(), PostgresServerStore(database, launches)
+        hub = ServerHub(
+            store=server_store,
+            registry=registry,
+            launches=launches,
+            vault=partial(_Credentials, CredentialReader(store=connection_store, keys=vault_keys)),
+            permits=permits,
+            marks=PostgresRunMarks(database),
+            clock=clock,
+        )
         try:
             yield Platform(
                 app=app,
@@ -266,6 +295,7 @@ async def open_platform(
                     models=loop,
                     flush=outbox.flush,
                     may_ask=engine.may_ask,
+                    arrivals=hub,
                     agents=app.agent,
                     timings=timings,
                 ),
@@ -295,6 +325,8 @@ async def open_platform(
                 ),
                 settling=JobSettling(jobs),
                 reconciling=JobReconciling(store=jobs, providers=app.providers, intake=webhooks, flush=outbox.flush),
+                mcp=McpServers(store=server_store, permits=permits, launches=launches, look=hub.look),
+                servers=hub,
                 workflow_store=workflow_store,
                 clock=clock,
                 timings=timings,
@@ -308,6 +340,7 @@ async def open_platform(
                     timings=timings,
                     environment=environment,
                     words=events,
+                    arrivals=hub,
                 ),
                 sweeper=Sweeps(
                     runs=run_store,
@@ -322,8 +355,23 @@ async def open_platform(
                 loop=loop,
             )
         finally:
-            await vault.aclose()
-            await loop.aclose()
+            try:
+                await hub.aclose()
+            finally:
+                await vault.aclose()
+                await loop.aclose()
+
+
+class _Credentials:
+    """The vault of one organization, for what its MCP servers are told. A reference is the id of a connection."""
+
+    def __init__(self, reader: CredentialReader, organization_id: UUID) -> None:
+        self._reader = reader
+        self._organization_id = organization_id
+
+    async def resolve(self, reference: str) -> Credential:
+        found = await self._reader.read(self._organization_id, UUID(reference))
+        return Credential(secret=SecretStr(found.value), client_id=found.client_id)
 
 
 @asynccontextmanager
@@ -380,6 +428,7 @@ def workflows(platform: Platform) -> "Workflows":
         flush=platform.outbox.flush,
         timings=platform.timings,
         environment=platform.environment,
+        arrivals=platform.servers,
     )
     return Workflows(store=platform.workflow_store, leader=leader, jobs=platform.jobs)
 
@@ -394,6 +443,7 @@ def function_ports(platform: Platform) -> FunctionPorts:
         summing=platform.rollup,
         settling=platform.settling,
         reconciling=platform.reconciling,
+        probing=platform.mcp,
         runs_at_once=platform.app.capacity.runs_at_once,
         of_app=None if made is None else partial(_of_app, made, platform),
     )
