@@ -7,6 +7,7 @@ from uuid import UUID
 
 from agentic.runtime.agent.advance import Advanced
 from agentic.services.capacity.declared import RUNS_AT_ONCE
+from agentic.services.mcp.administration import Probed
 from agentic.services.retention.models import Removed
 
 
@@ -66,6 +67,14 @@ class Reconciling(Protocol):
         ...
 
 
+class Probing(Protocol):
+    """Looks at MCP servers that nobody has talked to for a while."""
+
+    async def probe_due(self) -> Probed:
+        """Look at those whose time it is; one that fails keeps no other from it."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FunctionPorts:
     """Everything the functions need."""
@@ -76,6 +85,7 @@ class FunctionPorts:
     summing: Summing
     settling: Settling
     reconciling: Reconciling
+    probing: Probing
     runs_at_once: int = RUNS_AT_ONCE
     """Active runs of one organization in one lane."""
     of_app: Callable[[object], Sequence[Any]] | None = None

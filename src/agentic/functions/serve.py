@@ -11,6 +11,7 @@ import inngest
 import inngest.fast_api
 
 from agentic.contract.errors import ProgramFault
+from agentic.functions.mcp_servers_sweep import mcp_servers_sweep
 from agentic.functions.outbox_sweep import outbox_sweep
 from agentic.functions.ports import FunctionPorts
 from agentic.functions.provider_job_settle import provider_job_settle
@@ -75,6 +76,7 @@ def all_functions(client: inngest.Inngest, ports: FunctionPorts) -> list[Functio
         retention_sweep(client, ports.cleaner),
         provider_job_settle(client, ports.settling),
         provider_jobs_sweep(client, ports.reconciling),
+        mcp_servers_sweep(client, ports.probing),
     ]
     of_app: Any = () if ports.of_app is None else ports.of_app(client)
     if not isinstance(of_app, Sequence) or not all(isinstance(function, inngest.Function) for function in of_app):
