@@ -25,6 +25,8 @@ from agentic.services.artifacts.ports import ArtifactBodies
 from agentic.services.connections.account_events import AccountEvents
 from agentic.services.connections.fixed import FixedConnections
 from agentic.services.journal.models import UncertainCall
+from agentic.services.mcp.config import ServerConfig, StdioLaunch
+from agentic.services.mcp.records import StoredServer
 from agentic.services.policy import Fact
 from agentic.services.provider_jobs.ports import JobProvider
 from agentic.services.runs.models import RunMessage, RunTree
@@ -81,8 +83,33 @@ class Harness:
     database_url: str
     bus: RecordingBus
     agent: AgentDefinition
+    launches: dict[str, StdioLaunch]
     organization_id: UUID = field(default_factory=uuid4)
     user_id: UUID = field(default_factory=uuid4)
+
+    async def add_server(self, config: ServerConfig, *, organization_id: UUID | None = None) -> StoredServer:
+        """Add an MCP server, look at it and approve all that it offers, as an admin of the deployment would.
+
+        Args:
+            config: a stdio server's command is put where the deployment's file of servers would have it. ``credential_ref`` is the id
+                of a connection.
+            organization_id: whose it is; ``None`` for the harness's own.
+
+        Raises:
+            ServerRefused: it may not be configured so.
+            RemoteFailure: it cannot be used.
+        """
+        mine = organization_id or self.organization_id
+        raw = config.model_dump(mode="json")
+        if isinstance(config.endpoint, StdioLaunch):
+            self.launches[config.server_id] = config.endpoint
+            raw["endpoint"] = {"type": "stdio"}
+        await self.platform.mcp.add(mine, raw, user_id=None)
+        seen = await self.platform.mcp.verify(mine, config.server_id)
+        assert seen.server.offered_hash is not None
+        return await self.platform.mcp.activate(
+            mine, config.server_id, offered_hash=seen.server.offered_hash, user_id=None
+        )
 
     async def start(
         self, text: str = "Go.", *, agent: AgentDefinition | None = None, request_key: str | None = None
@@ -194,6 +221,7 @@ async def harness(
     facts: Sequence[Fact] = (),
     providers: Sequence[JobProvider] = (),
     account_events: Sequence[AccountEvents] = (),
+    servers: Sequence[ServerConfig] = (),
     max_output_bytes: int = MAX_OUTPUT_BYTES,
     artifact_bodies: ArtifactBodies | None = None,
     connections: Mapping[str, str] | ConnectionPort | Literal["vault"] | None = None,
@@ -211,6 +239,8 @@ async def harness(
         policy: what decides; ``None`` for stored rules over the built-in matrix, as in a deployment.
         facts: what rules may ask about calls.
         providers: of jobs; their tools are there beside ``tools``.
+        servers: MCP servers; all of their tools are approved and there beside ``tools``. They are added before the block begins, with
+            ``Harness.add_server``, which adds more later.
         account_events: providers that tell of connected accounts.
         max_output_bytes: how much of an answer the model reads at most.
         artifact_bodies: an object store for what calls leave; ``None`` keeps it in Postgres.
@@ -234,6 +264,7 @@ async def harness(
             connections=_accounts(connections),
         )
         bus = RecordingBus()
+        launches: dict[str, StdioLaunch] = {}
         platform = await stack.enter_async_context(
             open_platform(
                 app,
@@ -245,17 +276,23 @@ async def harness(
                 artifact_bodies=artifact_bodies,
                 policy=policy,
                 environment=environment,
+                mcp_launches=launches,
             )
         )
         agent = AgentDefinition(
             name="tested",
             instructions=instructions,
             model=MODEL,
-            tools=tuple(tool.spec.name for tool in platform.registry),
+            tools=(
+                *(tool.spec.name for tool in platform.registry),
+                *(f"mcp.{config.server_id}.*" for config in servers),
+            ),
             ceilings=ceilings or RunCeilings(),
         )
-        made = Harness(platform=platform, database_url=database_url, bus=bus, agent=agent)
+        made = Harness(platform=platform, database_url=database_url, bus=bus, agent=agent, launches=launches)
         await platform.approval_store.put_member(made.organization_id, made.user_id, Role.ADMIN)
+        for config in servers:
+            await made.add_server(config)
         yield made
 
 
