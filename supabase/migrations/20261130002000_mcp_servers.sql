@@ -76,7 +76,7 @@ create table agent.mcp_catalogs (
     organization_id uuid not null,
     server_id text not null,
     catalog_hash text not null,
-    -- JSON text, as what is in there was written by a stranger, and jsonb refuses U+0000: what cannot be carried, and names that clash.
+    -- JSON text: jsonb refuses U+0000 and rewrites numbers, and these are a stranger's. What cannot be carried, and names that clash.
     rejected text not null,
     conflicts text not null,
     discovered_at timestamptz not null default clock_timestamp(),

@@ -26,6 +26,7 @@ APPLICATION_ONLY: Final = "agentic/application-only"
 """Key of a tool's `_meta` by which a server keeps it from models. It removes an offer and grants nothing."""
 _HASHED: Final = ("name", "description", "annotations", "inputSchema", "outputSchema")
 MAX_ANNOTATION_BYTES: Final = 4 * 1024
+_MAX_REASON: Final = 1_000
 
 
 class RemoteTool(Value):
@@ -67,7 +68,7 @@ class Rejected(Value):
     remote_name: str
     """At most 128 characters, visible ones; empty when there is none to show."""
     reason: str
-    """In our words, with places of the schema."""
+    """In our words, with places of the schema; at most 1,000 characters, visible ones."""
 
 
 class Conflict(Value):
@@ -176,7 +177,9 @@ def _read(server_id: str, entry: object) -> RemoteTool | Rejected:
         faults.append((RejectionCode.ENTRY, "the declaration is not plain JSON"))
         declaration_hash = ""
     if faults:
-        return Rejected(code=faults[0][0], remote_name=remote_name, reason="; ".join(text for _, text in faults))
+        # places of the schema are the server's text, and what cannot be hashed there would cost all the other tools
+        reason = visible("; ".join(text for _, text in faults))[:_MAX_REASON]
+        return Rejected(code=faults[0][0], remote_name=remote_name, reason=reason)
     annotations, meta, output = entry.get("annotations"), entry.get("_meta"), entry.get("outputSchema")
     return RemoteTool(
         remote_name=remote_name,

@@ -41,6 +41,9 @@ def nested(depth: int) -> dict[str, Any]:
             "refused",
         ),
         (entry("x", inputSchema={"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}), "#/properties/a"),
+        (entry("x", inputSchema={"type": "object", "properties": {"\0b": {"$ref": "#/$defs/none"}}}), "#/properties/b"),
+        (entry("x", inputSchema={"type": "object", "properties": {"\ud800": {"$ref": "#/$defs/none"}}}), "refused"),
+        (entry("x", inputSchema={"type": "object", "properties": {"b" * 9_000: {"$ref": "#/$defs/none"}}}), "refused"),
         (entry("x", inputSchema={"$ref": "#"}), "refused"),
         (entry("x", inputSchema=nested(20)), "16 deep"),
         (entry("x", inputSchema={"type": "object", "description": "x" * 40_000}), "bytes"),
@@ -56,6 +59,7 @@ def test_a_tool_that_cannot_be_carried_costs_itself_and_says_why(bad: Any, reaso
     catalog = read_catalog("notes", [entry("good"), bad])
     assert [tool.remote_name for tool in catalog.tools] == ["good"]
     assert len(catalog.rejected) == 1 and reason in catalog.rejected[0].reason
+    assert len(catalog.rejected[0].reason) <= 1_000
 
 
 def test_odd_words_and_hints_are_tolerated() -> None:
