@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
+from urllib.parse import quote
 from uuid import UUID
 
 from agentic.contract.errors import ProgramFault
@@ -15,8 +16,11 @@ from agentic.contract.plain import clean_text
 from agentic.services.tools.scoped_queries import Contains, Filter, In, IsNull, NotNull, Order, Value
 
 ORGANIZATION: Final = "organization_id"
-MAX_CONDITION_BYTES: Final = 4000
-"""Bytes of all values that one query compares with. They travel in an address, and gateways refuse long ones."""
+MAX_CONDITION_BYTES: Final = 6000
+"""Bytes of all values that one query compares with, as an address holds them: they travel in one, and gateways refuse long ones."""
+
+_QUOTES: Final = 9
+"""What a value of a list takes beside itself: two quotes and a comma."""
 
 
 def checked_columns(table: str, known: frozenset[str], columns: Sequence[str]) -> tuple[str, ...]:
@@ -52,7 +56,8 @@ def checked_filters(table: str, known: frozenset[str], where: Sequence[Filter]) 
     checked = tuple(_checked_filter(table, known, condition) for condition in where)
     if sum(_weight(condition) for condition in checked) > MAX_CONDITION_BYTES:
         raise _fault(
-            table, f"the conditions compare with more than {MAX_CONDITION_BYTES} bytes; ask in several queries"
+            table,
+            f"the conditions compare with more than {MAX_CONDITION_BYTES} bytes as an address holds them; ask in several queries",
         )
     return checked
 
@@ -107,11 +112,15 @@ def _weight(condition: Filter) -> int:
         case IsNull() | NotNull():
             return 0
         case In():
-            return sum(len(str(value).encode()) + 1 for value in condition.values)
+            return sum(_escaped(value) + _QUOTES for value in condition.values)
         case Contains():
-            return len(condition.text.encode())
+            return _escaped(condition.text)
         case _:
-            return len(str(condition.value).encode())
+            return _escaped(condition.value)
+
+
+def _escaped(value: Value) -> int:
+    return len(quote(str(value), safe=""))
 
 
 def _check_column(table: str, known: frozenset[str], column: str) -> None:
