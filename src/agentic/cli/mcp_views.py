@@ -113,7 +113,9 @@ def server_sheet(server: JsonObject) -> RenderableType:
         fields[name.replace("_", " ")] = _said(value) if name == "classification" else value
     for name, said in _object(fields.pop("per tool", None)).items():
         fields[f"of {safe_line(name)}"] = _said(said)
-    return field_table(fields)
+    shown = fields.pop("catalogs", [])
+    lines = [f"{each['catalog']}  first seen {minute(each['first_seen'])}" for each in shown]
+    return field_table({**fields, "catalogs": Text("\n".join(lines))} if lines else fields)
 
 
 def tool_table(tools: JsonArray) -> Table:

@@ -61,6 +61,7 @@ def serve_until_stopped(path: str, *, home: Home, port: int) -> int:
         sys.path.insert(0, str(Path.cwd()))  # a console script has its own folder there instead
     with _listening(port) as listener, home.database() as url:
         secret = os.environ.get(TOKEN_SECRET) or home.token_secret()
+        home.name_mcp_servers()
         return asyncio.run(_serve(path, url, JwtAuthenticator(secret), listener, command(home.folder)))
 
 

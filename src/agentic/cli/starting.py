@@ -60,6 +60,7 @@ def start(
     home = home_of(folder)
     home.check()
     with home.database() as url:
+        home.name_mcp_servers()
         principal = Principal(organization_id=organization or home.identity().organization_id, user_id=user_id)
         bus = bus_of(home.folder, url) or LeftToTheSweep()
         return asyncio.run(_start(url, bus, app_path, wanted, principal, command(folder)))

@@ -77,6 +77,7 @@ async def serve_development(
             "a worker to them, and another --folder makes others"
         )
     who = home.identity()
+    home.name_mcp_servers()
     async with AsyncExitStack() as open_:
         applied = await migrate(database_url)
         if applied:

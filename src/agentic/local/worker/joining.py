@@ -49,6 +49,7 @@ def join_and_serve(path: str, home: Home, *, port: int | None, say: Callable[[st
                 f"same {DATABASE_URL}"
             )
         os.environ[DATABASE_URL] = url
+        home.name_mcp_servers()
         asyncio.run(
             serve(
                 path,

@@ -18,6 +18,7 @@ from typing import Any, Final
 from agentic.contract.errors import ProgramFault
 from agentic.services.mcp.config import Owner, ServerConfig, StdioLaunch
 from agentic.services.mcp.config_check import server_faults
+from agentic.services.mcp.environment import DEFAULT_PATH
 from agentic.services.mcp.locating import VARIABLE
 from agentic.services.tools.redaction import is_credential_name, redact_text
 
@@ -257,5 +258,5 @@ def _launch(entry: Mapping[str, Any]) -> StdioLaunch:
 def _entry(launch: StdioLaunch) -> dict[str, Any]:
     command, *arguments = launch.command
     entry: dict[str, Any] = {"command": command, "args": arguments, "env": dict(launch.variables)}
-    entry |= {"cwd": launch.cwd, "home": launch.home, "path": launch.path}
+    entry |= {"cwd": launch.cwd, "home": launch.home, "path": "" if launch.path == DEFAULT_PATH else launch.path}
     return {name: value for name, value in entry.items() if value}

@@ -1,0 +1,258 @@
+"""``agentic mcp``: tool servers of others, from the first look to the last call (docs/mcp.md)."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentic.cli.mcp_add import add
+from agentic.cli.mcp_call import call
+from agentic.cli.mcp_doctor import doctor, prompts
+from agentic.cli.mcp_options import (
+    Catalog,
+    Idempotency,
+    Name,
+    ParallelSafe,
+    Risk,
+    SideEffects,
+    classification,
+)
+from agentic.cli.options import Json, Organization, Person, settings_of
+from agentic.cli.output import say, show, show_json
+
+if TYPE_CHECKING:
+    from agentic.cli.mcp_desk import ServerDesk
+    from agentic.contract.json_types import JsonArray, JsonObject
+    from agentic.services.mcp.drift import Drift
+    from agentic.services.mcp.records import Standing
+
+app = typer.Typer(
+    name="mcp", no_args_is_help=True, help="Adds tool servers of others, says what their tools do, and approves them."
+)
+app.command("add")(add)
+app.command("call")(call)
+app.command("doctor")(doctor)
+app.command("prompts")(prompts)
+Tool = Annotated[str | None, typer.Argument(metavar="[TOOL]", help="The tool, as the server names it.")]
+Tools = Annotated[
+    list[str] | None, typer.Argument(metavar="[TOOL]…", help="Tools, as the server names them; all by default.")
+]
+
+
+@app.command("list")
+def list_servers(context: typer.Context, organization: Organization = None, as_json: Json = False) -> None:
+    """List the servers of an organization, the retired ones last."""
+    from agentic.cli.mcp_desk import at_desk
+    from agentic.cli.mcp_views import server_table, server_view
+
+    async def read(desk: "ServerDesk") -> "list[JsonObject]":
+        return [server_view(one) for one in await desk.servers.servers(desk.organization_id)]
+
+    found = at_desk(settings_of(context).folder, organization, read)
+    if as_json:
+        show_json(found)
+    elif found:
+        show(server_table(found))
+    else:
+        say("there are no MCP servers; 'agentic mcp add NAME --stdio COMMAND' or '--url URL' adds one")
+
+
+@app.command("show")
+def show_server(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
+    """Show one server: where it is in its life, how it is reached, and the catalogs it has shown."""
+    from agentic.cli.mcp_desk import at_desk
+    from agentic.cli.mcp_views import server_sheet, server_view
+
+    async def read(desk: "ServerDesk") -> "JsonObject":
+        standing = await desk.servers.server(desk.organization_id, name)
+        shown = await desk.servers.generations(desk.organization_id, name)
+        catalogs: JsonArray = [{"catalog": digest, "first_seen": at.isoformat()} for digest, at in shown]
+        return {**server_view(standing.server), "catalogs": catalogs}
+
+    found = at_desk(settings_of(context).folder, organization, read)
+    if as_json:
+        show_json(found)
+    else:
+        show(server_sheet(found))
+
+
+@app.command("tools")
+def list_tools(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
+    """List the tools of a server: what is approved, what waits, what changed, and what is not carried and why."""
+    from agentic.cli.mcp_desk import at_desk
+    from agentic.cli.mcp_views import tool_table, tool_views
+
+    async def read(desk: "ServerDesk") -> "JsonArray":
+        return tool_views(await desk.servers.server(desk.organization_id, name))
+
+    found = at_desk(settings_of(context).folder, organization, read)
+    if as_json:
+        show_json(found)
+    elif found:
+        show(tool_table(found))
+    else:
+        say(f"{name} has shown no tools; 'agentic mcp verify {name}' looks")
+
+
+@app.command()
+def verify(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
+    """Connect to a server and write down what it offers now. Exits 1 when it cannot be used."""
+    from agentic.cli.mcp_desk import at_desk
+    from agentic.cli.mcp_views import server_view, tool_table, tool_views
+
+    async def act(desk: "ServerDesk") -> "tuple[JsonObject, JsonArray]":
+        await desk.verify(name)
+        standing = await desk.servers.server(desk.organization_id, name)
+        return server_view(standing.server), tool_views(standing)
+
+    server, tools = at_desk(settings_of(context).folder, organization, act)
+    if as_json:
+        show_json({"server": server, "tools": tools})
+    else:
+        show(tool_table(tools))
+        say(f"{name} is {server['state']}, {len(tools)} tools")
+
+
+@app.command()
+def activate(
+    context: typer.Context,
+    name: Name,
+    catalog: Catalog = None,
+    organization: Organization = None,
+    person: Person = None,
+    as_json: Json = False,
+) -> None:
+    """Activate a verified server: its tools are approved as it showed them, and offered to runs that start from now on."""
+    from agentic.cli.mcp_desk import at_desk
+    from agentic.cli.mcp_views import server_view, tool_table, tool_views
+
+    async def act(desk: "ServerDesk") -> "tuple[JsonObject, JsonArray]":
+        shown = await desk.servers.server(desk.organization_id, name)
+        await desk.servers.activate(
+            desk.organization_id, name, offered_hash=catalog or _shown(shown), user_id=desk.acting(person)
+        )
+        standing = await desk.servers.server(desk.organization_id, name)
+        return server_view(standing.server), tool_views(standing)
+
+    server, tools = at_desk(settings_of(context).folder, organization, act)
+    if as_json:
+        show_json({"server": server, "tools": tools})
+    else:
+        show(tool_table(tools))
+        say(f"{name} is {server['state']}; runs that start from now on may have what is approved of it")
+
+
+@app.command()
+def diff(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
+    """Show what a server offers otherwise than it was approved, in its own words. Exits 1 when something waits for a person."""
+    from agentic.cli.mcp_desk import at_desk
+    from agentic.cli.mcp_views import drift_text, drift_view
+
+    async def read(desk: "ServerDesk") -> "Drift":
+        return await desk.servers.diff(desk.organization_id, name)
+
+    found = at_desk(settings_of(context).folder, organization, read)
+    if as_json:
+        show_json(drift_view(found))
+    elif found.nothing:
+        say(f"{name} offers what was approved")
+    else:
+        show(drift_text(found))
+        say(f"these are the server's words; 'agentic mcp approve {name}' approves it as it is now")
+    if not found.nothing:
+        raise typer.Exit(1)
+
+
+@app.command()
+def approve(
+    context: typer.Context,
+    name: Name,
+    tools: Tools = None,
+    catalog: Catalog = None,
+    organization: Organization = None,
+    person: Person = None,
+    as_json: Json = False,
+) -> None:
+    """Approve tools as a server declares them now; without any, all of it, and what it withdrew is forgotten."""
+    from agentic.cli.mcp_desk import at_desk
+
+    async def act(desk: "ServerDesk") -> tuple[str, ...]:
+        shown = await desk.servers.server(desk.organization_id, name)
+        return await desk.servers.approve(
+            desk.organization_id,
+            name,
+            tools or None,
+            offered_hash=catalog or _shown(shown),
+            user_id=desk.acting(person),
+        )
+
+    anew = at_desk(settings_of(context).folder, organization, act)
+    if as_json:
+        show_json({"server_id": name, "approved": list(anew)})
+    elif anew:
+        say(f"approved as declared now: {', '.join(anew)}")
+    else:
+        say("everything named was approved so already")
+
+
+@app.command()
+def classify(
+    context: typer.Context,
+    name: Name,
+    tool: Tool = None,
+    side_effects: SideEffects = None,
+    risk: Risk = None,
+    idempotency: Idempotency = None,
+    parallel_safe: ParallelSafe = False,
+    organization: Organization = None,
+    person: Person = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a server's tools do, or one of them. What you leave out is taken for the most restrictive there is."""
+    from agentic.cli.mcp_desk import at_desk
+    from agentic.cli.mcp_views import server_view
+
+    said = classification(side_effects, risk, idempotency, parallel_safe=parallel_safe)
+    if said is None:
+        raise typer.BadParameter("say --side-effects, --risk, --idempotency or --parallel-safe")
+
+    async def act(desk: "ServerDesk") -> "JsonObject":
+        return server_view(
+            await desk.servers.classify(desk.organization_id, name, said, remote_name=tool, user_id=desk.acting(person))
+        )
+
+    server = at_desk(settings_of(context).folder, organization, act)
+    if as_json:
+        show_json(server)
+    else:
+        of = f"{tool} of {name}" if tool else f"every tool of {name} that has no class of its own"
+        say(f"{of} is a {said.side_effects} of {said.risk} risk, {said.idempotency}")
+
+
+@app.command()
+def retire(
+    context: typer.Context,
+    name: Name,
+    organization: Organization = None,
+    person: Person = None,
+    as_json: Json = False,
+) -> None:
+    """End a server for good: the next call of any run is refused, and its name is not used again."""
+    from agentic.cli.mcp_desk import at_desk
+
+    async def act(desk: "ServerDesk") -> bool:
+        return await desk.servers.retire(desk.organization_id, name, user_id=desk.acting(person))
+
+    changed = at_desk(settings_of(context).folder, organization, act)
+    if as_json:
+        show_json({"server_id": name, "changed": changed})
+    else:
+        say(f"{name} is retired{'' if changed else ' already'}")
+
+
+def _shown(standing: "Standing") -> str:
+    from agentic.contract.errors import Conflict
+
+    if standing.server.offered_hash is None:
+        name = standing.server.server_id
+        raise Conflict(f"{name} has shown nothing yet; 'agentic mcp verify {name}' looks")
+    return standing.server.offered_hash

@@ -1,0 +1,84 @@
+"""Putting a new server down: its command in the deployment's file, its row in the database, and a first look."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from agentic.cli.mcp_desk import ServerDesk, Unusable
+from agentic.cli.mcp_views import server_view, tool_views
+from agentic.contract.errors import AgenticError, Conflict
+from agentic.contract.json_types import JsonArray, JsonObject
+from agentic.contract.principal import Role
+from agentic.local.home import DATABASE_URL
+from agentic.services.mcp.config import StdioLaunch
+from agentic.services.mcp.deployment import put_launch
+
+
+class AddedUnusable(AgenticError):
+    """The server was added and cannot be used."""
+
+    def __init__(self, message: str, server: JsonObject) -> None:
+        super().__init__(message)
+        self.server = server
+
+
+async def put_down(
+    desk: ServerDesk, raw: Mapping[str, Any], launch: StdioLaunch | None, *, person: UUID | None, verify: bool
+) -> tuple[JsonObject, JsonArray]:
+    """Add the server; how it stands then, and what it offers.
+
+    A process that dies after the file was written leaves a command that no organization uses; the same command line goes on from there.
+
+    Args:
+        raw: fields of ``ServerConfig``.
+        launch: of a stdio server.
+        person: who adds it, where that is asked for; a server of the deployment is added by whoever is at its command line.
+        verify: whether to look at it.
+
+    Raises:
+        ServerRefused: it may not stand so.
+        Conflict: the name is taken, here or in the file.
+        AddedUnusable: it stands, and cannot be used.
+    """
+    await _first_member(desk)
+    name = str(raw["server_id"])
+    user_id = None if raw["owner"] == "operator" else desk.acting(person)
+    wrote = launch is not None and _write(desk, name, launch)
+    try:
+        await desk.servers.add(desk.organization_id, raw, user_id=user_id)
+    except AgenticError:
+        if wrote:
+            put_launch(desk.file, name, None)
+        raise
+    if verify:
+        try:
+            await desk.verify(name)
+        except Unusable as unusable:
+            server = server_view((await desk.servers.server(desk.organization_id, name)).server)
+            message = f"{name} is registered; {unusable}\nwhen that is mended: {desk.again} mcp verify {name}"
+            raise AddedUnusable(message, server) from unusable
+    standing = await desk.servers.server(desk.organization_id, name)
+    return server_view(standing.server), tool_views(standing)
+
+
+def _write(desk: ServerDesk, name: str, launch: StdioLaunch) -> bool:
+    """Put the command into the file; ``False`` when it stands there so already.
+
+    Raises:
+        Conflict: another command stands there, which other organizations may rely on.
+    """
+    standing = desk.launches.get(name)
+    if standing == launch:
+        return False
+    if standing is not None:
+        raise Conflict(f"{desk.file} has another command for {name}; choose another name, or change the command there")
+    put_launch(desk.file, name, launch)
+    return True
+
+
+async def _first_member(desk: ServerDesk) -> None:
+    """The embedded database of a folder is its owner's, who is made admin there as ``agentic dev`` does; another one has members."""
+    members = desk.records.members
+    if not os.environ.get(DATABASE_URL) and not await members.list(desk.organization_id):
+        await members.put(desk.organization_id, desk.acting(None), Role.ADMIN)

@@ -1,0 +1,154 @@
+"""The MCP servers of one organization, for a command: their life cycle, their rows, and a way to talk to one and leave nothing behind."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from uuid import UUID
+
+from pydantic import SecretStr
+
+from agentic.cli.mcp_remedies import told
+from agentic.cli.records import Records, acting, home_of, with_records
+from agentic.contract.errors import AgenticError, NotPermitted
+from agentic.local.program import command
+from agentic.services.connections.credential_reader import CredentialReader
+from agentic.services.connections.envelope import VaultKeys
+from agentic.services.mcp.administration import McpServers
+from agentic.services.mcp.authentication import Credential, Credentials
+from agentic.services.mcp.catalog import Catalog
+from agentic.services.mcp.config import StdioLaunch
+from agentic.services.mcp.config_check import Permits
+from agentic.services.mcp.deployment import LaunchFile
+from agentic.services.mcp.failures import RemoteFailure
+from agentic.services.mcp.permits import permits_from_environment, permits_of
+from agentic.services.mcp.records import StoredServer
+from agentic.services.mcp.server_events import Teller
+from agentic.services.mcp.servers import RemoteServer
+from agentic.services.mcp.slots import Slots
+from agentic.storage.connection_store import PostgresConnectionStore
+from agentic.storage.server_store import PostgresServerStore
+
+T = TypeVar("T")
+
+
+class Unusable(AgenticError):
+    """A server that could not be used, in words for the person at the command line."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerDesk:
+    """One organization's servers, and the person who works on them."""
+
+    records: Records
+    servers: McpServers
+    permits: Permits
+    folder: Path | None
+    file: Path
+    """Of the deployment's stdio servers."""
+    again: str
+    """The command line as the person types it."""
+    launches: Mapping[str, StdioLaunch]
+    credentials: Credentials
+
+    @property
+    def organization_id(self) -> UUID:
+        """Whose servers."""
+        return self.records.organization_id
+
+    def acting(self, person: UUID | None) -> UUID:
+        """Who changes servers here."""
+        return acting(self.folder, person)
+
+    @asynccontextmanager
+    async def remote(self, server: StoredServer) -> AsyncIterator[RemoteServer]:
+        """The server itself, and nothing of it after the block."""
+        remote = RemoteServer(
+            server.config,
+            vault=self.credentials,
+            permits=permits_of(server.config, self.permits),
+            slots=Slots(),
+            told=Teller(organization_id=server.organization_id, server_id=server.server_id),
+            launchable=server.launchable,
+        )
+        try:
+            yield remote
+        finally:
+            await remote.aclose()
+
+    async def verify(self, server_id: str) -> None:
+        """Look at a server and write down what it offers.
+
+        Raises:
+            Unusable: it cannot be used; says what a person does about it.
+        """
+        try:
+            await self.servers.verify(self.organization_id, server_id)
+        except RemoteFailure as failure:
+            raise Unusable(f"{server_id} cannot be used: {told(failure)}") from failure
+
+
+def at_desk(folder: Path | None, organization: UUID | None, act: Callable[[ServerDesk], Awaitable[T]]) -> T:
+    """Open the database, and run ``act`` on the servers.
+
+    Args:
+        folder: of the embedded database and the deployment's file; ``None`` is the default one.
+        organization: whose servers; ``None`` is the identity's.
+
+    Raises:
+        ProgramFault: there is no database, or the file of servers or the allow-list cannot be used.
+        StorageUnavailable: the database does not answer.
+    """
+    home = home_of(folder)
+    home.check()
+    launches = LaunchFile(home.mcp_servers, missing_ok=True)
+    permits = permits_from_environment()
+
+    async def with_servers(records: Records) -> T:
+        connections = PostgresConnectionStore(records.database)
+        credentials = _Credentials(
+            CredentialReader(store=connections, keys=VaultKeys.from_environment()), records.organization_id
+        )
+
+        async def look(server: StoredServer) -> tuple[Catalog, bool]:
+            async with desk.remote(server) as remote:
+                connection = await remote.look()
+                return connection.catalog, connection.resources
+
+        desk = ServerDesk(
+            records=records,
+            servers=McpServers(
+                store=PostgresServerStore(records.database, launches), permits=permits, launches=launches, look=look
+            ),
+            permits=permits,
+            launches=launches,
+            credentials=credentials,
+            folder=folder,
+            file=home.mcp_servers,
+            again=command(folder),
+        )
+        try:
+            return await act(desk)
+        except NotPermitted as refused:
+            if await records.members.list(records.organization_id):
+                raise
+            who = home.identity().user_id
+            raise NotPermitted(
+                f"{refused}; nobody is a member yet, and '{command(folder)} members put {who} admin' makes the first"
+            ) from refused
+
+    return with_records(folder, organization, with_servers)
+
+
+class _Credentials:
+    """The vault as a server's connection needs it, for one organization."""
+
+    def __init__(self, reader: CredentialReader, organization_id: UUID) -> None:
+        self._reader = reader
+        self._organization_id = organization_id
+
+    async def resolve(self, reference: str) -> Credential:
+        """The credential as it is now."""
+        read = await self._reader.read(self._organization_id, UUID(reference))
+        return Credential(secret=SecretStr(read.value), client_id=read.client_id)
