@@ -1,9 +1,9 @@
 """Who the demo's agent is, and what it is asked to do."""
 
 from agentic.contract.errors import AgenticError
-from agentic.local.demo.crm import ImportReport
 from agentic.local.demo.settings import Target
 from agentic.runtime.agent.definition import AgentDefinition
+from agentic.services.tools.handlers.crm.importing import ImportReport
 
 AGENT = "sales-assistant"
 LIST = "Spring pilot"

@@ -1,6 +1,5 @@
 """The demo's app, as its processes open it: the API's for the contracts, the workers' to run them."""
 
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -8,19 +7,17 @@ from agentic.bootstrap import App
 from agentic.local.crash_points import ArmedByFile, CrashPoint
 from agentic.local.crash_points.dying import dying_model, dying_tool
 from agentic.local.demo.agent import definition
-from agentic.local.demo.crm_tools import crm_tools
 from agentic.local.demo.email_tool import MAIL, email_tool
 from agentic.local.demo.enrichment import agent as finder
 from agentic.local.demo.rehearsal import rehearsal
 from agentic.local.demo.settings import REHEARSAL, DemoSettings, Target
-from agentic.local.home import DATABASE_URL
 from agentic.services.connections.fixed import FixedConnections
 from agentic.services.provider_jobs.fullenrich import FullEnrich, FullEnrichAccount
-from agentic.storage.pool import Pool, open_pool
+from agentic.services.tools.handlers.crm import crm_tools
 
 
-def demo_app(pool: Pool, settings: DemoSettings) -> App:
-    """The app over a database that has the CRM's tables. Both stories are in it, so that either leads what the other left behind."""
+def demo_app(settings: DemoSettings) -> App:
+    """The app. Both stories are in it, so that either leads what the other left behind."""
     jobs = FullEnrichAccount(
         key=settings.jobs.key, origin=settings.jobs.url, callback_origin=settings.jobs.callback_url
     )
@@ -35,7 +32,8 @@ def demo_app(pool: Pool, settings: DemoSettings) -> App:
         if settings.crash.point is CrashPoint.MODEL_STREAM:
             models[settings.model] = lambda: dying_model(_model(settings.model, target), armed)
     return App(
-        tools=(*crm_tools(pool), email),
+        tools=(email,),
+        scoped_tools=(crm_tools,),
         agents=(*([definition(settings.model)] if target is not None else ()), finder.definition(settings.model)),
         models=models,
         providers=(FullEnrich(jobs),),
@@ -52,6 +50,4 @@ def _model(model: str, target: Target | None) -> object:
 @asynccontextmanager
 async def worker_app() -> AsyncIterator[App]:
     """The app of a worker, from the environment it was started with."""
-    settings = DemoSettings.from_environment()
-    async with open_pool(os.environ[DATABASE_URL], max_size=2) as pool:
-        yield demo_app(pool, settings)
+    yield demo_app(DemoSettings.from_environment())

@@ -2,15 +2,18 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
-from agentic.local.demo import crm
 from agentic.local.demo.agent import NobodyToWrite, pick_target
 from agentic.local.demo.enrichment.people import Sought, require_somebody, sought
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.settings import REHEARSAL, Target
 from agentic.local.function_server import NamedServer, named_server, require_reachable
+from agentic.services.tools.handlers.crm.importing import ImportReport, load_contacts
 
 MODEL = "AGENTIC_MODEL"
+SAMPLE = Path(__file__).parent / "data" / "contacts.csv"
+"""The export that ships with the package. Its people are invented."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +29,7 @@ class Casting:
     """
 
     model: str
-    report: crm.ImportReport
+    report: ImportReport
     target: Target | None
     people: tuple[Sought, ...]
     named: NamedServer | None
@@ -42,8 +45,8 @@ def cast(options: DemoOptions) -> Casting:
         FunctionServerAway: the environment names a function server that does not answer.
         ProgramFault: the model cannot be made; says what is missing.
     """
-    file = options.csv or crm.SAMPLE
-    report = crm.load_contacts(file)
+    file = options.csv or SAMPLE
+    report = load_contacts(file)
     people = sought(report.contacts)
     if options.enrich:
         require_somebody(people, file.name)
@@ -54,7 +57,7 @@ def cast(options: DemoOptions) -> Casting:
     return Casting(model=_model(), report=report, target=target, people=people, named=named)
 
 
-def _target(report: crm.ImportReport, file: str, *, needed: bool) -> Target | None:
+def _target(report: ImportReport, file: str, *, needed: bool) -> Target | None:
     try:
         return pick_target(report, file)
     except NobodyToWrite:

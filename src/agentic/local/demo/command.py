@@ -1,6 +1,7 @@
 """``agentic demo``: what can go wrong is found first, then the stage is set, the story told, and everything stopped again."""
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -23,6 +24,7 @@ from agentic.local.demo.workers import Workers
 from agentic.local.home import Home
 from agentic.local.loopback import keep_off_proxies
 from agentic.local.program import command
+from agentic.storage.scoped_db import KEY_VARIABLE, URL_VARIABLE
 
 OK, FAILED, CANNOT_ASK, INTERRUPTED = 0, 1, 2, 130
 Tree = Mapping[str, Any]
@@ -64,6 +66,7 @@ def demo(options: DemoOptions, show_tree: ShowTree | None = None) -> int:
         casting = cast(options)
         _say_who_plays(casting, screen)
         keep_off_proxies()
+        _keep_to_one_database()
         tree, emails, end = asyncio.run(_tell(options, casting, screen, run, elapsed=lambda: time.monotonic() - began))
     except AgenticError as error:
         return _failed(str(error), options, screen, run_id=run.id)
@@ -189,6 +192,12 @@ def _print_line(options: DemoOptions, line: str) -> None:
     if options.json:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
+
+
+def _keep_to_one_database() -> None:
+    """Leave a Supabase project alone that the environment names: the contacts stand where the runs do. Workers inherit this."""
+    for name in (URL_VARIABLE, KEY_VARIABLE):
+        os.environ.pop(name, None)
 
 
 def _how_to_go_on(screen: Screen, approval_id: str, options: DemoOptions) -> None:

@@ -36,7 +36,7 @@ class _Script:
         if person is None:
             return Say(f"{self._target.name} is not in the CRM, so I changed nothing and sent nothing.")
         company = {"name": self._target.company, "domain": self._target.domain}
-        entry = {"list_name": LIST, "person_id": person["id"]}
+        entry = {"list_name": LIST, "person_ids": [person["id"]]}
         return Calls([Call("crm.upsert_company", company), Call("crm.add_to_list", entry)])
 
     def write(self, history: Sequence[SeenMessage]) -> Answered:
@@ -62,7 +62,7 @@ class _Script:
 
     def _person(self, history: Sequence[SeenMessage]) -> dict[str, Any] | None:
         answer = _answer(history, "crm_search_people")
-        people = answer.get("external", answer).get("data", {}).get("people", [])
+        people = answer.get("external", answer).get("data", [])
         return next((person for person in people if person["email"] == self._target.email), None)
 
 

@@ -19,7 +19,7 @@ from agentic.functions import run_advance
 from agentic.functions.bus import InngestBus
 from agentic.functions.serve import function_client
 from agentic.local.crash_points import ArmedByFile
-from agentic.local.demo import crash, crm
+from agentic.local.demo import crash
 from agentic.local.demo.app import demo_app
 from agentic.local.demo.casting import Casting
 from agentic.local.demo.database_check import require_room
@@ -43,8 +43,9 @@ from agentic.local.providers.stand_in import StandInServer
 from agentic.local.worker import WorkerProcess, WorkerSettings
 from agentic.runtime.agent.timings import Timings
 from agentic.services.tools.default_invoker import InvokerSettings
+from agentic.services.tools.handlers.crm.importing import ImportReport, enter
 from agentic.storage.migrations import migrate
-from agentic.storage.pool import open_pool
+from agentic.storage.scoped_db import scoped_db
 
 HOST = "127.0.0.1"
 ENGINE_GRACE_S = 2.0
@@ -150,9 +151,8 @@ async def set_stage(
         who = home.identity()
         # Of this folder: on a function server that several demos share, each is an app of its own.
         app_id = f"agentic-demo-{who.organization_id.hex[:12]}"
-        pool = await open_.enter_async_context(open_pool(database_url, max_size=2))
-        await crm.ensure_schema(pool)
-        await crm.replace_contacts(pool, who.organization_id, casting.report)
+        async with scoped_db(database_url) as tables:
+            await enter(tables.of(who.organization_id), casting.report)
         screen.done("Contacts", _imported(casting.report))
 
         engine, server_url, environment = None, None, {}
@@ -200,9 +200,7 @@ async def set_stage(
         )
         client = function_client(app_id, is_production=False if server_url else None, server_url=server_url)
         platform = await open_.enter_async_context(
-            open_platform(
-                demo_app(pool, settings), database_url, bus=InngestBus(client), timings=worker_settings.timings
-            )
+            open_platform(demo_app(settings), database_url, bus=InngestBus(client), timings=worker_settings.timings)
         )
         if options.enrich:
             await price_credits(platform.usage, who.organization_id)
@@ -233,12 +231,12 @@ async def set_stage(
         )
 
 
-def _imported(report: crm.ImportReport) -> str:
+def _imported(report: ImportReport) -> str:
     found = (
         (report.merged, "duplicates merged"),
         (report.repaired, "cells repaired"),
         (report.missing_email, "without email"),
-        (report.skipped, "skipped"),
+        (len(report.bad), "left out"),
     )
     details = ", ".join(f"{count} {what}" for count, what in found if count)
     return f"{len(report.contacts)} people, {len(report.companies)} companies from {report.rows} rows" + (

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from agentic.contract.json_types import JsonObject
 from agentic.contract.results import ErrorCode, Said, ToolResult, ToolStop
+from agentic.contract.trust import Trust
 from agentic.services.tools.calls import ToolCall, ToolInvocation
 from agentic.services.tools.connections import Connection
 from agentic.services.tools.declarations import Tool
@@ -78,6 +79,12 @@ class Attempt:
     def effect_may_have_left(self) -> bool:
         """Whether the claim's watermark is set, as far as this process knows."""
         return self.effect_sent or (self.claim is not None and self.claim.effect_sent_at is not None)
+
+    @property
+    def source_trust(self) -> Trust:
+        """How far the texts of the arguments may be believed, whoever wrote them (ADR 0012)."""
+        context = self.inv.context_trust
+        return context if self.call.origin == "model" else context.lowered_by(self.call.argument_trust)
 
     def used(self, secrets: object) -> None:
         """Remember what a handler, a preview or a probe of this call used, in whatever form it was named."""

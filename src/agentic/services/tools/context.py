@@ -87,6 +87,9 @@ class CallContext:
     """Digest of what this call observed; see ``observed``."""
     output_trust: Trust = Trust.PLATFORM
     """The lowest label the handler gave its answer; see ``lower_trust``."""
+    source_trust: Trust = Trust.EXTERNAL
+    """How far the texts of the arguments may be believed: a model can write nothing better than the worst it has read, anybody else
+    nothing better than their own label or what the run holds. For handlers that keep a text and give it back later."""
     job_wait: JobWait | None = None
     """See ``waits_for_job``."""
     with_job: bool = False

@@ -214,6 +214,7 @@ class Execution:
             before_first_byte=before_first_byte,
             account=call.at.connection,
             secrets=call.at.secrets,
+            source_trust=call.at.source_trust,
         )
 
     async def _result(

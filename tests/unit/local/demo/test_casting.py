@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from agentic.local.demo.agent import NobodyToWrite, pick_target, task
-from agentic.local.demo.crm import SAMPLE, Contact, ImportReport, load_contacts
+from agentic.local.demo.casting import SAMPLE
 from agentic.local.demo.rehearsal import rehearsal
 from agentic.local.demo.settings import Target
 from agentic.runtime.agent.script import Calls, Say, SeenMessage
+from agentic.services.tools.handlers.crm.importing import Contact, ImportReport, load_contacts
 
 TARGET = Target(name="Per Hansen", email="per@fjord.example", company="Fjord Analytics AS", domain="fjord.example")
 
@@ -18,11 +19,12 @@ def _report(*contacts: Contact) -> ImportReport:
     return ImportReport(
         contacts=contacts,
         companies=(),
+        memberships=(None,) * len(contacts),
         rows=len(contacts),
         merged=0,
         missing_email=0,
         repaired=0,
-        skipped=0,
+        bad=(),
         encoding="utf-8",
         delimiter="comma",
     )
@@ -54,18 +56,18 @@ def _tool(name: str, answer: Any) -> SeenMessage:
 
 def test_the_rehearsal_uses_the_id_that_the_search_found() -> None:
     people = [{"id": "id-1", "email": "other@fjord.example"}, {"id": "id-2", "email": TARGET.email}]
-    history = [_tool("crm_search_people", {"ok": True, "external": {"data": {"people": people}}})]
+    history = [_tool("crm_search_people", {"ok": True, "external": {"data": people}})]
     turn = rehearsal(TARGET).script[1]
     assert callable(turn)
     said = turn(history)
     assert isinstance(said, Calls)
-    assert dict(said.calls[1].arguments)["person_id"] == "id-2"  # type: ignore[arg-type]
+    assert dict(said.calls[1].arguments)["person_ids"] == ["id-2"]  # type: ignore[arg-type]
 
 
 def test_the_rehearsal_stops_when_the_search_finds_nobody() -> None:
     turn = rehearsal(TARGET).script[1]
     assert callable(turn)
-    assert isinstance(turn([_tool("crm_search_people", {"ok": True, "data": {"people": []}})]), Say)
+    assert isinstance(turn([_tool("crm_search_people", {"ok": True, "data": []})]), Say)
 
 
 @pytest.mark.parametrize(

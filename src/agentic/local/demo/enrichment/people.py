@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from agentic.contract.errors import AgenticError
 from agentic.contract.values import Value
-from agentic.local.demo.crm import Contact
+from agentic.services.tools.handlers.crm.importing import Contact
 
 MOST = 3
 _NAME_CHARS, _COMPANY_CHARS = 120, 200

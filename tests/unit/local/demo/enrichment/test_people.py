@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from agentic.local.demo.crm import SAMPLE, Contact, load_contacts
+from agentic.local.demo.casting import SAMPLE
 from agentic.local.demo.enrichment.agent import rehearsal, task
 from agentic.local.demo.enrichment.people import NobodyToFind, require_somebody, sought
 from agentic.runtime.agent.script import Calls, Say, SeenMessage
+from agentic.services.tools.handlers.crm.importing import Contact, load_contacts
 
 ADA = Contact(name="Ada Maria Birk", company="Birk & Co", domain="birk.example")
 

@@ -1,64 +1,77 @@
-"""A CRM export on disk to contacts: reads, cleans, merges, counts. Storing is the store's.
+"""A CRM export on disk to contacts: reads, cleans, merges, counts. Storing is ``entering``'s.
 
-Takes comma, semicolon or tab. Nothing is guessed silently: what was merged, repaired, skipped or lacks an email is counted.
+Takes comma, semicolon or tab. Nothing is guessed silently: what was merged, repaired, left out or lacks an email is counted. What
+is wrong with the file as a whole refuses it; what is wrong with a row leaves that row out, by its line.
 """
 
 import csv
 import io
-import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentic.local.demo.crm import columns
-from agentic.local.demo.crm.contacts import Company, Contact, group_companies, merge_contacts
-from agentic.local.demo.crm.decoding import decode, repair
-from agentic.local.demo.crm.problems import CsvProblem
+from pydantic import ValidationError
 
-SAMPLE = Path(__file__).parent / "data" / "contacts.csv"
-"""The export that ships with the package. Its people are invented."""
+from agentic.services.tools.handlers.crm.canonical import domain_of, email_of, fold, lines, one_line
+from agentic.services.tools.handlers.crm.importing import columns
+from agentic.services.tools.handlers.crm.importing.contacts import (
+    Company,
+    Contact,
+    company_facts,
+    group_companies,
+    merge_contacts,
+    person_facts,
+)
+from agentic.services.tools.handlers.crm.importing.decoding import decode, repair
+from agentic.services.tools.handlers.crm.importing.problems import BadRow, CsvProblem
 
 MAX_BYTES = 20 * 1024 * 1024
+MAX_ROWS = 100_000
+"""A file is in memory as a whole, so that a person or a company of many rows is entered once; these two bound it."""
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
-_EMAIL = re.compile(r"[^@\s,;<>]+@[^@\s,;<>]+\.[^@\s,;<>.]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportReport:
-    """What a file held.
+    """What a file holds.
 
     Attributes:
         contacts: each person once, in order of first appearance.
         companies: each company once.
+        memberships: for each contact the position of its company; ``None`` for none.
         rows: rows with anything in them, the heading not counted.
         merged: rows that were another row's person.
         missing_email: contacts kept without a usable email.
         repaired: cells whose mojibake was undone.
-        skipped: rows with neither a name nor an email.
+        bad: rows that are left out.
         encoding: ``utf-8``, ``cp1252`` or ``mixed``.
         delimiter: ``comma``, ``semicolon`` or ``tab``.
     """
 
     contacts: tuple[Contact, ...]
     companies: tuple[Company, ...]
+    memberships: tuple[int | None, ...]
     rows: int
     merged: int
     missing_email: int
     repaired: int
-    skipped: int
+    bad: tuple[BadRow, ...]
     encoding: str
     delimiter: str
+
+
+class _Unusable(Exception):
+    """A row is left out; the message is why."""
 
 
 def load_contacts(path: Path) -> ImportReport:
     """Read an export.
 
     Args:
-        path: a CSV file of at most 20 MB; its columns are those of ``columns.ACCEPTED``, in any order.
+        path: a CSV file of at most 20 MB and 100,000 rows; its columns are those of ``columns.ACCEPTED``, in any order.
 
     Raises:
-        CsvProblem: the file cannot be read as such an export; says what to do.
+        CsvProblem: the file cannot be read as such an export, or none of its rows can be used; says what to do.
     """
     decoded = decode(_read(path), path.name)
     delimiter = _delimiter(decoded.text, path.name)
@@ -66,34 +79,33 @@ def load_contacts(path: Path) -> ImportReport:
     _, headings = next(rows)
     fields = columns.match(headings, path.name)
     contacts: list[Contact] = []
-    count = repaired = skipped = 0
+    bad: list[BadRow] = []
+    repaired = 0
     for line, cells in rows:
-        if not any(cell.strip() for cell in cells):
-            continue
-        count += 1
-        if any(cell.strip() for cell in cells[len(fields) :]):
-            raise CsvProblem(
-                f"{path.name}, line {line}: more cells than the heading has columns; quote the cell that holds a delimiter"
-            )
+        if len(contacts) + len(bad) == MAX_ROWS:
+            raise CsvProblem(f"{path.name} has more than {MAX_ROWS:,} rows; split the export")
         mended = [repair(cell) for cell in cells]
-        repaired += sum(cell != before for cell, before in zip(mended, cells, strict=True))
-        contact = _contact(dict(zip(fields, mended, strict=False)))
-        if contact is None:
-            skipped += 1
+        try:
+            contacts.append(_contact(fields, mended))
+        except _Unusable as unusable:
+            bad.append(BadRow(line=line, why=str(unusable)))
         else:
-            contacts.append(contact)
-    if count == 0:
+            repaired += sum(cell != before for cell, before in zip(mended, cells, strict=True))
+    if not contacts:
+        if bad:
+            raise CsvProblem(f"{path.name} has no row that can be used; {bad[0]}")
         raise CsvProblem(f"{path.name} has a heading but no rows; export it again with the contacts in it")
-    kept, merged = merge_contacts(contacts)
-    companies, _ = group_companies(kept)
+    companies, memberships = group_companies(contacts)
+    kept, theirs = merge_contacts(contacts, memberships)
     return ImportReport(
         contacts=tuple(kept),
         companies=tuple(companies),
-        rows=count,
-        merged=merged,
+        memberships=tuple(theirs),
+        rows=len(contacts) + len(bad),
+        merged=len(contacts) - len(kept),
         missing_email=sum(contact.email is None for contact in kept),
         repaired=repaired,
-        skipped=skipped,
+        bad=tuple(bad),
         encoding=decoded.encoding,
         delimiter=_DELIMITERS[delimiter],
     )
@@ -157,38 +169,50 @@ def _rows(text: str, delimiter: str, name: str) -> Iterator[tuple[int, list[str]
         start = reader.line_num + 1
 
 
-def _contact(cells: dict[str, str]) -> Contact | None:
-    email = _line(cells.get("email", "")).lower().removeprefix("mailto:")
-    name = _name(cells)
-    if not name and not email:
-        return None
-    usable = email if _EMAIL.fullmatch(email) else None
-    return Contact(
-        name=name or email,
-        email=usable,
-        company=_line(cells.get("company", "")) or None,
-        domain=_domain(cells.get("domain", "")),
-        job_title=_line(cells.get("job_title", "")) or None,
-        phone=_line(cells.get("phone", "")) or None,
-        city=_line(cells.get("city", "")) or None,
-        country=_line(cells.get("country", "")) or None,
-        notes=unicodedata.normalize("NFC", cells.get("notes", "")).replace("\r\n", "\n").strip() or None,
-        external_id=_line(cells.get("external_id", "")) or None,
+def _contact(fields: list[str], cells: list[str]) -> Contact:
+    """The person of a row.
+
+    Raises:
+        _Unusable: why it is left out.
+    """
+    if any(cell.strip() for cell in cells[len(fields) :]):
+        raise _Unusable("more cells than the heading has columns; quote the cell that holds a delimiter")
+    by_field = dict(zip(fields, cells, strict=False))
+    said = {field: one_line(cell) for field, cell in by_field.items()}
+    email = email_of(said.get("email", ""))
+    name = _name(said) or email
+    if name is None or not fold(name):
+        raise _Unusable("neither a name nor an email")
+    contact = Contact(
+        name=name,
+        email=email,
+        company=said.get("company") or None,
+        domain=domain_of(said.get("domain", "")),
+        job_title=said.get("job_title") or None,
+        phone=said.get("phone") or None,
+        city=said.get("city") or None,
+        country=said.get("country") or None,
+        notes=lines(by_field.get("notes", "")) or None,
+        external_id=said.get("external_id") or None,
     )
+    _check(contact)
+    return contact
 
 
-def _name(cells: dict[str, str]) -> str:
-    full = _line(cells.get("full_name", ""))
+def _check(contact: Contact) -> None:
+    """Hold a row to what the CRM's tools take."""
+    try:
+        person_facts(contact, company_id=None)
+        if contact.company is not None:
+            company_facts(Company(name=contact.company, domain=contact.domain))
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise _Unusable(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+
+
+def _name(said: dict[str, str]) -> str | None:
+    full = said.get("full_name", "")
     if full.count(",") == 1:  # "Müller, Anna"
         last, first = full.split(",")
-        full = f"{first.strip()} {last.strip()}".strip()
-    return full or _line(f"{cells.get('first_name', '')} {cells.get('last_name', '')}")
-
-
-def _line(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).split())
-
-
-def _domain(text: str) -> str | None:
-    host = _line(text).lower().removeprefix("https://").removeprefix("http://").removeprefix("www.")
-    return host.split("/")[0] or None
+        full = one_line(f"{first} {last}")
+    return full or one_line(f"{said.get('first_name', '')} {said.get('last_name', '')}") or None

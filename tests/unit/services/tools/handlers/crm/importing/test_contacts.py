@@ -2,16 +2,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic.local.demo.crm.contacts import Company, Contact, fold, group_companies, merge_contacts
+from agentic.services.tools.handlers.crm.canonical import fold
+from agentic.services.tools.handlers.crm.importing.contacts import Company, Contact, group_companies, merge_contacts
+
+
+def merged(rows: list[Contact]) -> tuple[list[Contact], int]:
+    """Each person once, and how many rows were merged into an earlier one."""
+    kept, companies = merge_contacts(rows, group_companies(rows)[1])
+    assert len(companies) == len(kept)
+    return kept, len(rows) - len(kept)
+
 
 PER = Contact(name="Per Hansen", email="per@fjord.example", company="Fjord AS")
 
 
 def test_the_same_email_is_the_same_person_and_the_earlier_row_wins() -> None:
     later = Contact(name="P. Hansen", email="per@fjord.example", city="Bergen", company="Other")
-    kept, merged = merge_contacts([PER, later])
+    kept, count = merged([PER, later])
     assert kept == [Contact(name="Per Hansen", email="per@fjord.example", company="Fjord AS", city="Bergen")]
-    assert merged == 1
+    assert count == 1
 
 
 @pytest.mark.parametrize("emails", [("per@fjord.example", None), (None, "per@fjord.example"), (None, None)])
@@ -22,16 +31,32 @@ def test_the_same_name_and_company_is_the_same_person_when_an_email_is_missing(
         Contact(name="Søren Ås", email=emails[0], company="Fjord AS"),
         Contact(name="SØREN  ås", email=emails[1], company="fjord as"),
     ]
-    kept, merged = merge_contacts(rows)
-    assert (len(kept), merged) == (1, 1)
+    kept, count = merged(rows)
+    assert (len(kept), count) == (1, 1)
     assert kept[0].email == (emails[0] or emails[1])
 
 
-def test_the_same_name_with_two_emails_or_without_a_company_stays_two_people() -> None:
+def test_the_same_name_with_two_emails_stays_two_people() -> None:
     rows = [PER, Contact(name="Per Hansen", email="per2@fjord.example", company="Fjord AS")]
-    assert merge_contacts(rows) == (rows, 0)
-    nameless = [Contact(name="Per Hansen"), Contact(name="Per Hansen")]
-    assert merge_contacts(nameless) == (nameless, 0)
+    assert merged(rows) == (rows, 0)
+
+
+def test_a_name_without_a_company_is_one_person_among_those_without_an_email_and_nobody_with_one() -> None:
+    nameless = [Contact(name="Per Hansen"), Contact(name="PER Hansen", city="Bergen")]
+    assert merged(nameless) == ([Contact(name="Per Hansen", city="Bergen")], 1)
+    rows = [Contact(name="Per Hansen", email="per@fjord.example"), Contact(name="Per Hansen")]
+    assert merged(rows) == (rows, 0)
+
+
+def test_the_company_that_a_later_row_names_is_the_persons_and_merges_the_rows_after_it() -> None:
+    rows = [
+        Contact(name="Per Hansen", email="per@fjord.example"),
+        Contact(name="Per Hansen", email="per@fjord.example", company="Fjord AS"),
+        Contact(name="Per Hansen", company="FJORD AS", city="Bergen"),
+    ]
+    kept, companies = merge_contacts(rows, group_companies(rows)[1])
+    assert kept == [Contact(name="Per Hansen", email="per@fjord.example", company="Fjord AS", city="Bergen")]
+    assert companies == [0]
 
 
 people = st.builds(
@@ -45,9 +70,9 @@ people = st.builds(
 
 @given(st.lists(people, max_size=12))
 def test_merging_loses_no_row_no_email_and_leaves_nothing_to_merge_by_email(rows: list[Contact]) -> None:
-    kept, merged = merge_contacts(rows)
+    kept, count = merged(rows)
     emails = [contact.email for contact in kept if contact.email]
-    assert len(kept) + merged == len(rows)
+    assert len(kept) + count == len(rows)
     assert sorted(emails) == sorted({contact.email for contact in rows if contact.email})
 
 

@@ -2,9 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from agentic.local.demo.crm.contacts import Contact
-from agentic.local.demo.crm.csv_import import MAX_BYTES, SAMPLE, ImportReport, load_contacts
-from agentic.local.demo.crm.problems import CsvProblem
+from agentic.local.demo.casting import SAMPLE
+from agentic.services.tools.handlers.crm.importing.contacts import Contact
+from agentic.services.tools.handlers.crm.importing.csv_file import MAX_BYTES, ImportReport, load_contacts
+from agentic.services.tools.handlers.crm.importing.problems import CsvProblem
 
 
 def load(folder: Path, content: str | bytes) -> ImportReport:
@@ -27,7 +28,7 @@ def test_the_shipped_export_is_read_and_counted() -> None:
     assert not [name for name in names if "Ã" in name or "Å" in name]
     assert (report.rows, len(report.contacts), report.merged) == (58, 51, 7)
     assert (report.missing_email, report.repaired, report.encoding) == (3, 12, "mixed")
-    assert report.rows == len(report.contacts) + report.merged + report.skipped
+    assert report.rows == len(report.contacts) + report.merged + len(report.bad)
 
 
 @pytest.mark.parametrize(("delimiter", "word"), [(",", "comma"), (";", "semicolon"), ("\t", "tab")])
@@ -64,7 +65,7 @@ def test_rows_without_an_email_are_kept_and_blank_rows_are_not(tmp_path: Path) -
         ("Ida", None),
         ("only@fjord.example", "only@fjord.example"),
     ]
-    assert (report.rows, report.missing_email, report.skipped) == (4, 2, 1)
+    assert (report.rows, report.missing_email, [bad.line for bad in report.bad]) == (4, 2, [6])
 
 
 def test_a_name_written_last_comma_first_is_turned(tmp_path: Path) -> None:

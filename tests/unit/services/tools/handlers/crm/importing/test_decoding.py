@@ -2,8 +2,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentic.local.demo.crm.decoding import decode, repair
-from agentic.local.demo.crm.problems import CsvProblem
+from agentic.services.tools.handlers.crm.importing.decoding import decode, repair
+from agentic.services.tools.handlers.crm.importing.problems import CsvProblem
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from agentic.local.demo.crm.problems import CsvProblem
+from agentic.services.tools.handlers.crm.importing.problems import CsvProblem
 
 _BOM = b"\xef\xbb\xbf"
 _TRAIL = "[" + "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(0x80, 0xC0)) + "]"

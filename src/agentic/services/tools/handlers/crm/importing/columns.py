@@ -6,7 +6,7 @@ A heading matches whatever its case, with blanks, underscores and hyphens alike.
 import re
 from collections.abc import Mapping, Sequence
 
-from agentic.local.demo.crm.problems import CsvProblem
+from agentic.services.tools.handlers.crm.importing.problems import CsvProblem
 
 ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "first_name": ("first name", "firstname", "given name", "vorname", "fornavn"),
