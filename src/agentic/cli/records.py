@@ -7,7 +7,9 @@ framework, which takes longer to import than the command takes to run. The embed
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
@@ -20,6 +22,7 @@ from agentic.services.approvals.service import ApprovalService
 from agentic.services.audit.service import AuditService
 from agentic.services.journal.service import JournalService
 from agentic.services.outbox.service import Outbox
+from agentic.services.tools.scoped_db import ScopedDatabase
 from agentic.storage.approval_store import PostgresApprovalStore
 from agentic.storage.audit_store import PostgresAuditStore
 from agentic.storage.catalogue_store import PostgresCatalogueStore
@@ -34,6 +37,7 @@ from agentic.storage.policy_store import PostgresPolicyStore
 from agentic.storage.pool import open_pool
 from agentic.storage.retention_store import PostgresRetentionStore
 from agentic.storage.run_store import PostgresRunStore
+from agentic.storage.scoped_db import scoped_db
 from agentic.storage.usage_store import PostgresUsageStore
 
 T = TypeVar("T")
@@ -58,6 +62,8 @@ class Records:
     usage: PostgresUsageStore
     retention: PostgresRetentionStore
     flush: Flush
+    tables: Callable[[], AbstractAsyncContextManager[ScopedDatabase]]
+    """Opens the tables that tools keep, wherever a deployment of this environment has them."""
 
 
 def home_of(folder: Path | None) -> Home:
@@ -115,6 +121,7 @@ async def _act(url: str, folder: Path, organization_id: UUID, act: Callable[[Rec
                 usage=PostgresUsageStore(database),
                 retention=PostgresRetentionStore(database),
                 flush=flush,
+                tables=partial(scoped_db, url),
             )
         )
 
