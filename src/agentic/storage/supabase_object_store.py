@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 from uuid import UUID
 
 import httpx
@@ -21,6 +21,7 @@ from agentic.services.artifacts.models import Artifact
 from agentic.services.artifacts.ports import BodiesUnavailable
 from agentic.services.tools.artifacts import MAX_ARTIFACT_BYTES, placed
 from agentic.services.tools.records import ArtifactRecord
+from agentic.storage.supabase_address import project_url
 
 URL_VARIABLE: Final = "AGENTIC_ARTIFACTS_URL"
 KEY_VARIABLE: Final = "AGENTIC_ARTIFACTS_KEY"
@@ -29,7 +30,6 @@ DEFAULT_BUCKET: Final = "agentic-artifacts"
 TIMEOUT_S: Final = 20.0
 _ATTEMPTS: Final = 2
 _PAGE: Final = 100
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class SupabaseBodies:
@@ -53,14 +53,12 @@ class SupabaseBodies:
         bucket: str = DEFAULT_BUCKET,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-            raise ProgramFault("the object store's URL begins with https://; the key is not sent in the clear")
+        project = project_url(url, of="the object store")
         if not bucket or quote(bucket, safe="") != bucket:
             raise ProgramFault(f"{bucket!r} is no name of a bucket; use letters, digits, dots and dashes")
         self._bucket = bucket
         self._client = httpx.AsyncClient(
-            base_url=f"{url.rstrip('/')}/storage/v1/",
+            base_url=f"{project}/storage/v1/",
             headers={"authorization": f"Bearer {key}", "apikey": key},
             timeout=TIMEOUT_S,
             follow_redirects=False,

@@ -125,7 +125,7 @@ def _escaped(value: Value) -> int:
 
 def _check_column(table: str, known: frozenset[str], column: str) -> None:
     if column == ORGANIZATION:
-        raise _fault(table, "the organization is in every query already; it is neither read, set nor compared with")
+        raise _fault(table, "organization_id is neither read, set nor compared with; where rows have one, every query is within it")
     if column not in known:
         raise _fault(table, f"there is no column {column!r}; there are {', '.join(sorted(known))}")
 

@@ -9,8 +9,15 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from agentic.contract.errors import AgenticError, ProgramFault
-from agentic.services.tools.scoped_db import MAX_ROWS, KeyTaken, ReferenceMissing, ScopedDatabase, ScopedDb
+from agentic.contract.errors import AgenticError, ProgramFault, StorageUnavailable
+from agentic.services.tools.scoped_db import (
+    MAX_ROWS,
+    KeyTaken,
+    ReferenceMissing,
+    ScopedDatabase,
+    ScopedDatabaseOver,
+    ScopedDb,
+)
 from agentic.services.tools.scoped_queries import (
     Contains,
     Eq,
@@ -24,7 +31,11 @@ from agentic.services.tools.scoped_queries import (
     NotNull,
     Order,
 )
-from scoped_stage import NEEDS_INTERFACE, Stage, planted
+from agentic.services.tools.scoped_tables import ORG_SCOPED_TABLES
+from agentic.storage.database import Database
+from agentic.storage.pool import Pool, open_pool
+from agentic.storage.scoped_psycopg import PostgresRows
+from scoped_stage import NEEDS_INTERFACE, PRODUCT_TABLES, Stage, planted
 
 HOSTILE = [
     *"%_*\\'\"(),.:;&=?#+{}[]|^$!~/ <>@",
@@ -365,3 +376,28 @@ async def test_what_one_adapter_writes_the_other_reads_to_the_letter(stage: Stag
             ]
             assert read[0] == read[1] == sorted(written, key=lambda row: str(row["id"]))
             assert {"a␀b", "\ufffd"} <= {row["note"] for row in written}, "what no column holds is made visible"
+
+
+async def test_a_database_that_is_away_may_be_asked_again(stage: Stage) -> None:
+    async with open_pool(stage.database, max_size=1) as pool:
+        db = ScopedDatabaseOver(PostgresRows(Database(pool)), tables=PRODUCT_TABLES)
+    with pytest.raises(StorageUnavailable, match="gave no connection in time"):
+        await db.of(uuid4()).select("shop_orders", ["id"], limit=1)
+
+
+async def test_the_role_and_the_claims_end_with_each_query(direct_database: str) -> None:
+    async with open_pool(direct_database, max_size=1) as pool:
+        db = ScopedDatabaseOver(PostgresRows(Database(pool)), tables=ORG_SCOPED_TABLES)
+        before = await _who(pool)
+        await planted(db.of(uuid4()), "crm_list_members")
+        with pytest.raises(ProgramFault):
+            await db.of(uuid4()).insert("crm_lists", [{"name": "", "name_key": ""}], returning=["id"])
+        assert await _who(pool) == before
+
+
+async def _who(pool: Pool) -> object:
+    async with pool.connection() as connection:
+        asked = (
+            "select current_user, current_setting('timezone'), nullif(current_setting('request.jwt.claims', true), '')"
+        )
+        return await (await connection.execute(asked)).fetchall()

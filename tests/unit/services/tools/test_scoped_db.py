@@ -100,7 +100,7 @@ PLACES: dict[str, Ask] = {
 @pytest.mark.guarantee("T1")
 @pytest.mark.parametrize("place", PLACES)
 async def test_the_organization_is_nobodys_to_name(db: ScopedDb, asked: Asked, place: str) -> None:
-    with pytest.raises(ProgramFault, match=r"orders: the organization is in every query already"):
+    with pytest.raises(ProgramFault, match=r"orders: organization_id is neither read, set nor compared with"):
         await PLACES[place](db, "organization_id")
     assert asked.queries == []
 
