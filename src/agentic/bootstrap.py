@@ -39,8 +39,8 @@ from agentic.services.mcp.deployment import launches_from_environment
 from agentic.services.mcp.hub import ServerHub
 from agentic.services.mcp.permits import permits_from_environment
 from agentic.services.outbox.service import EventBus, Outbox
-from agentic.services.policy import Fact, FactRegistry, PolicyEngine, PolicyService
-from agentic.services.policy.url_seen import url_seen
+from agentic.services.policy import Fact, PolicyEngine, PolicyService
+from agentic.services.policy.packaged_facts import with_packaged
 from agentic.services.provider_jobs.intake import WebhookIntake
 from agentic.services.provider_jobs.ports import JobProvider, SubmittedJobs
 from agentic.services.provider_jobs.reconciling import JobReconciling
@@ -243,7 +243,8 @@ async def open_platform(
         async def words(ctx: CallContext) -> list[str]:
             return [loop.text_of(message) for message in await run_store.words(ctx.organization_id, ctx.run_id)]
 
-        facts = FactRegistry([*app.facts, url_seen(words)])
+        journal_store = PostgresJournalStore(database)
+        facts = with_packaged(app.facts, words=words, written_to=journal_store.written_to)
         catalogue = PostgresCatalogueStore(database)
         jobs = PostgresJobStore(database)
         registry = build_registry(app.declared_tools(jobs, scoped), facts=facts.names, states=catalogue)
@@ -267,11 +268,10 @@ async def open_platform(
             settings=invoker_settings,
             meter=Meter(ledger=PostgresMeterLedger(database), pricing=priced),
             connections=app.connections or vault,
+            facts=facts.find,
             artifacts=ElsewhereOrInTheRow(bodies=artifact_bodies) if artifact_bodies is not None else None,
         )
-        journal = JournalService(
-            PostgresJournalStore(database), abandoned=AbandonedCalls(registry=registry, invoker=invoker)
-        )
+        journal = JournalService(journal_store, abandoned=AbandonedCalls(registry=registry, invoker=invoker))
         launches = launches_from_environment() if mcp_launches is None else mcp_launches
         permits, server_store = permits_from_environment(), PostgresServerStore(database, launches)
         hub = ServerHub(
@@ -406,6 +406,7 @@ def api_ports(platform: Platform) -> ApiPorts:
         journal=platform.journal,
         audit=platform.audit,
         artifacts=platform.artifacts,
+        mcp=platform.mcp,
         webhooks=platform.webhooks,
         account_events=platform.account_events,
         agent=platform.app.agent,

@@ -23,14 +23,20 @@ language sql immutable parallel safe set search_path = '' as $$
     select sha256(convert_to(organization_id::text || ' ' || lower(address), 'UTF8'))
 $$;
 
--- Everybody an email of these arguments goes to. Takes any JSON text: it runs inside the commit that says that the email left.
+-- Everybody an email of these arguments goes to. Never raises: it runs inside the commit that says that the email left.
 create function agent.recipients_of(organization_id uuid, arguments text) returns bytea[]
-language sql immutable parallel safe set search_path = '' as $$
-    select coalesce(array_agg(distinct agent.recipient_mark(organization_id, btrim(address::text, '"'))), '{}')
-    from (values ('to'), ('cc'), ('bcc')) listed (name)
-    cross join lateral json_array_elements(
-        case when json_typeof(arguments::json -> listed.name) = 'array' then arguments::json -> listed.name else '[]'::json end
-    ) address
+language plpgsql immutable set search_path = '' as $$
+begin
+    return (
+        select coalesce(array_agg(distinct agent.recipient_mark(organization_id, btrim(address::text, '"'))), '{}')
+        from (values ('to'), ('cc'), ('bcc')) listed (name)
+        cross join lateral json_array_elements(
+            case when json_typeof(arguments::json -> listed.name) = 'array' then arguments::json -> listed.name else '[]'::json end
+        ) address
+    );
+exception when data_exception then  -- no JSON, or none that can be text
+    return '{}';
+end
 $$;
 
 -- Without a list of its own of what is pending, so that no send pays for others.

@@ -16,10 +16,12 @@ from agentic.cli.app_path import app_at
 from agentic.cli.records import Records, acting, with_records
 from agentic.contract.clock import SystemClock
 from agentic.services.policy import Fact, FactRegistry, PolicyService
+from agentic.services.policy.packaged_facts import with_packaged
 from agentic.services.policy.url_seen import url_seen
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.models import ToolSpec
 from agentic.services.tools.registry import RESERVED_FACTS, URL_SEEN, build_registry
+from agentic.storage.journal_store import PostgresJournalStore
 
 T = TypeVar("T")
 
@@ -62,7 +64,8 @@ def at_desk(
 
 async def _of_app(records: Records, path: str, stack: AsyncExitStack) -> PolicyService:
     app = await stack.enter_async_context(app_at(path))
-    facts = FactRegistry([*app.facts, url_seen(_no_words)])
+    written_to = PostgresJournalStore(records.database).written_to
+    facts = with_packaged(app.facts, words=_no_words, written_to=written_to)
     tools = {tool.spec.name: tool for tool in build_registry(app.declared_tools(), facts=facts.names)}
     specs = [tool.spec for tool in tools.values()]
     return PolicyService(store=records.rules, tools=specs, facts=facts, clock=SystemClock(), runnable=tools)

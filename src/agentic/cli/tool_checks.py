@@ -1,15 +1,15 @@
 """What ``agentic tools validate`` finds: everything that would keep an app from opening or an agent from starting, without a database."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 from agentic.bootstrap import App
 from agentic.cli.app_path import app_at
 from agentic.contract.errors import ProgramFault
 from agentic.runtime.agent.publication import publication_faults
-from agentic.services.policy import FactRegistry
-from agentic.services.policy.url_seen import url_seen
+from agentic.services.policy.packaged_facts import with_packaged
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.domains import belongs_to_organization
 from agentic.services.tools.registry import registration_faults
@@ -42,7 +42,7 @@ def check_app(path: str) -> dict[str, Any]:
 
 def _tool_faults(app: App) -> list[str]:
     try:
-        names = FactRegistry([*app.facts, url_seen(_no_words)]).names
+        names = with_packaged(app.facts, words=_no_words, written_to=_nobody).names
     except ProgramFault as fault:
         return [str(fault), *registration_faults(app.declared_tools(), facts=[fact.name for fact in app.facts])]
     return registration_faults(app.declared_tools(), facts=names)
@@ -70,4 +70,9 @@ def _notes(app: App) -> Iterator[str]:
 
 async def _no_words(_ctx: CallContext) -> list[str]:
     """No run, so nothing was written in it."""
+    return []
+
+
+async def _nobody(_organization_id: UUID, _addresses: Sequence[str]) -> list[str]:
+    """No database, so nobody was written to."""
     return []

@@ -36,6 +36,11 @@ class PostgresJournalStore:
         row = await self._db.one(self._sql["settled"], {"organization_id": organization_id, "ref": text(ref)})
         return None if row is None else Settlement(happened=row["kind"] == "confirmed", by=row["actor"], at=row["at"])
 
+    async def written_to(self, organization_id: UUID, addresses: Sequence[str]) -> set[str]:
+        """Which of these addresses, written as they are given, an email of the organization has gone to."""
+        params = {"organization_id": organization_id, "addresses": [text(address) for address in addresses]}
+        return {row["address"] for row in await self._db.all(self._sql["written_to"], params)}
+
     async def confirm(self, call: UncertainCall, *, user_id: UUID, evidence: str) -> bool:
         answer = ToolResult(ok=True, data={"confirmed_by_operator": True, "evidence": evidence})
         params = {

@@ -89,6 +89,11 @@ class FactRegistry:
         """The fact of this name, or ``None``."""
         return self._facts.get(name)
 
+    async def find(self, name: str, ctx: CallContext, args: BaseModel) -> Any:
+        """One fact of a call outside any rule, such as for its preview; ``None`` when it cannot be told."""
+        value = (await FactReader(self, ctx, args).read([name]))[name]
+        return None if isinstance(value, NoAnswer) else value
+
     def types_for(self, spec: ToolSpec) -> tuple[tuple[str, FactType], ...]:
         """What rules may ask about calls of a tool, in a stable order: the facts it names, and ``url_seen`` for open egress."""
         declared = {*spec.policy_facts, *([URL_SEEN] if spec.egress == "open" else [])}

@@ -96,6 +96,8 @@ class CallContext:
     """See ``costs_with_job``."""
     saved: Saved = field(default_factory=Saved)
     """What ``save_artifact`` took in this attempt."""
+    facts: Callable[[str], Awaitable[JsonValue]] | None = None
+    """See ``fact``."""
 
     @property
     def organization_id(self) -> UUID:
@@ -114,6 +116,16 @@ class CallContext:
                 f"{self.tool} has no connection here; declare one, and use it in the handler or the probe"
             )
         return self.account
+
+    async def fact(self, name: str) -> JsonValue:
+        """For previews: a fact of this call that the deployment can find out (docs/policy.md); ``None`` when it cannot tell.
+
+        Raises:
+            ProgramFault: this is no preview. What a handler needs to know of its call is in the arguments.
+        """
+        if self.facts is None:
+            raise ProgramFault(f"{self.tool} asks for the fact {name} outside its preview")
+        return await self.facts(name)
 
     @property
     def remaining_s(self) -> float:

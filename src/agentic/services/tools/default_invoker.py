@@ -7,6 +7,7 @@ journal, or raises what the caller must act on. Nothing before COMMIT 1 touches 
 import json
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import assert_never
 
 from pydantic import BaseModel
@@ -35,10 +36,12 @@ from agentic.services.tools.ports import (
     CallLedger,
     ClaimRequest,
     Decision,
+    FactFinder,
     JournalRow,
     PolicyPort,
     PolicyQuestion,
     Preflight,
+    no_facts,
 )
 from agentic.services.tools.preparing import arguments_of, close_names
 from agentic.services.tools.previewing import preview_line
@@ -84,6 +87,7 @@ class DefaultToolInvoker:
         events: EventSink = log_event,
         meter: Meter | None = None,
         connections: ConnectionPort | None = None,
+        facts: FactFinder = no_facts,
     ) -> None:
         self._registry = registry
         self._ledger = ledger
@@ -93,6 +97,7 @@ class DefaultToolInvoker:
         self._events = events
         self._meter = meter or Meter()
         self._connections = connections or NoConnections()
+        self._facts = facts
         self._execution = Execution(
             ledger=ledger,
             clock=clock,
@@ -387,6 +392,7 @@ class DefaultToolInvoker:
         shown = None
         if pending is None:
             ctx = self._execution.read_context(call)
+            ctx.facts = partial(self._facts, ctx=ctx, args=model)
             shown = await preview_line(tool, ctx, model)
             call.at.used(ctx.secrets)
         return ApprovalRequest(

@@ -306,6 +306,19 @@ class Decision:
     """Whoever the run acts for may not be the one who approves (A5)."""
 
 
+class FactFinder(Protocol):
+    """Finds a fact of a call out for its preview, read-only and within the call's deadline."""
+
+    async def __call__(self, name: str, ctx: CallContext, args: BaseModel) -> Any:
+        """The fact as JSON data; ``None`` when it cannot be told."""
+        ...
+
+
+async def no_facts(name: str, ctx: CallContext, args: BaseModel) -> Any:
+    """Of a deployment that finds nothing out."""
+    return None
+
+
 class PolicyPort(Protocol):
     """The action checkpoint. Raises when it cannot be reached: nothing fails open (D4)."""
 

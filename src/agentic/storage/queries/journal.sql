@@ -16,6 +16,15 @@ where organization_id = %(organization_id)s and kind in ('confirmed', 'denied')
 order by at desc
 limit 1
 
+-- name: written_to
+-- Which of these addresses an email of the organization has gone to, by what the journal completed.
+select a.address from unnest(%(addresses)s::text[]) a (address)
+where exists (
+    select from agent.idempotency_keys k
+    where k.tool = 'email.send' and k.state = 'completed' and k.outcome_status = 'ok' and k.organization_id = %(organization_id)s
+      and agent.recipients_of(k.organization_id, k.arguments_text) @> array[agent.recipient_mark(%(organization_id)s, a.address)]
+)
+
 -- name: confirm
 -- It happened: the call is completed with what the operator saw. One decision, one line in the record. What was held for a metered
 -- one is spent.

@@ -4,6 +4,7 @@ The key of the call goes to Nylas with the same bytes on every attempt, for as l
 what a person approved is what the recipient reads: no hidden text, no picture that reports back.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -24,6 +25,10 @@ TIMEOUT_S = 90.0
 ATTEMPT_S = 40.0
 """Of one request, so that one that goes silent leaves time for a repeat under its key."""
 MAX_RECIPIENTS = 10
+RECIPIENT_IS_NEW, NEW_RECIPIENTS = "recipient_is_new", "new_recipients"
+"""Facts that rules may ask about every send: whether anybody, and how many, never had an email from the organization."""
+_LOOKING_S = 1.0
+"""Seconds that a preview waits for the number of new recipients, at most half of what it has."""
 _SHOWN_ADDRESSES_BYTES = 200
 _SHOWN_SUBJECT_BYTES = 160
 
@@ -59,7 +64,7 @@ def send_email(
 
     Args:
         origin: where Nylas is reached.
-        facts: what rules may ask about a send beside its arguments.
+        facts: what rules may ask about a send beside its arguments and whether it goes to somebody new.
         timeout_s: seconds of one call, repeats among them.
         attempt_s: seconds of one request.
     """
@@ -76,7 +81,7 @@ def send_email(
         watermark="at_transport",
         approval_preview=True,
         preview=preview,
-        policy_facts=tuple(facts),
+        policy_facts=tuple(dict.fromkeys((RECIPIENT_IS_NEW, NEW_RECIPIENTS, *facts))),
         timeout_s=timeout_s,
     )
     async def handler(ctx: CallContext, args: Email) -> SentEmail:
@@ -122,9 +127,9 @@ def request_body(args: Email) -> bytes:
 
 
 async def preview(ctx: CallContext, args: Email) -> str:
-    """The line a person reads first: to how many, who they are as far as the line goes, and the subject."""
+    """The line a person reads first: to how many, how many of them are new, who they are as far as the line goes, and the subject."""
     people = args.recipients
-    count = "1 recipient" if len(people) == 1 else f"{len(people)} recipients"
+    count = _counted(len(people), await _new(ctx))
     shown: list[str] = []
     size = 0
     for address in people:
@@ -135,6 +140,23 @@ async def preview(ctx: CallContext, args: Email) -> str:
     more = f" and {len(people) - len(shown)} more" if len(shown) < len(people) else ""
     answering = ", as an answer" if args.reply_to_message_id is not None else ""
     return f"one message to {count}{answering}: {', '.join(shown)}{more}; subject: {_clipped(args.subject)}"
+
+
+async def _new(ctx: CallContext) -> int | None:
+    """How many recipients are new; ``None`` when that cannot be told soon, and the line does without it (A6)."""
+    try:
+        async with asyncio.timeout(min(_LOOKING_S, ctx.remaining_s / 2)):
+            found = await ctx.fact(NEW_RECIPIENTS)
+    except TimeoutError:
+        return None
+    return found if isinstance(found, int) else None
+
+
+def _counted(people: int, new: int | None) -> str:
+    recipients = "recipient" if people == 1 else "recipients"
+    if new == people:
+        return f"{people} new {recipients}"
+    return f"{people} {recipients}" + (f" ({new} of them new)" if new else "")
 
 
 def _clipped(text: str) -> str:

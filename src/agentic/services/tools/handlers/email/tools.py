@@ -26,7 +26,8 @@ def email_tools(
 
     Args:
         origin: the region of the deployment's application at Nylas.
-        facts: names of facts that rules may ask about a send, each found out by a resolver of the app that takes an ``Email``.
+        facts: names of facts that rules may ask about a send beside ``recipient_is_new`` and ``new_recipients``, each found out by a
+            resolver of the app that takes an ``Email``.
         reads: how often a read asks while Nylas is busy.
         send_timeout_s: seconds of one send, its repeats among them.
         send_attempt_s: seconds of one request of a send.

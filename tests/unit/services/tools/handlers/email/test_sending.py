@@ -1,6 +1,8 @@
 """What each answer to a send means, and the request it is an answer to."""
 
+import asyncio
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,8 +17,25 @@ from agentic.services.tools.handlers.reply import Reply
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REFUSED = {400, 403, 404, 423, 429}
-CONTEXT: Any = None
-"""A preview looks at its arguments alone."""
+
+
+@dataclass(kw_only=True)
+class Looking:
+    """As much of a call's context as a preview uses."""
+
+    answer: Any = None
+    silent: bool = False
+    remaining_s: float = 10.0
+
+    async def fact(self, name: str) -> Any:
+        assert name == "new_recipients"
+        if self.silent:
+            await asyncio.Event().wait()
+        return self.answer
+
+
+async def line_of(email: Email, **looking: Any) -> str:
+    return await preview(Looking(**looking), email)  # type: ignore[arg-type]
 
 
 def answer(status: int, body: bytes = b"", *, recipients: int = 1, answers_another: bool = False) -> SentEmail:
@@ -86,8 +105,27 @@ def test_the_request_is_made_of_the_arguments_alone_byte_for_byte() -> None:
 async def test_the_line_for_the_person_counts_everybody_and_fits_whatever_is_in_it() -> None:
     host = ".".join(["d" * 63] * 2 + ["example"])
     many = [f"{'p' * 60}{number}@{host}" for number in range(10)]
-    line = await preview(CONTEXT, letter(to=many, bcc=["per@fjord.example"], subject="😀" * 200))
-    assert line.startswith(f"one message to 11 recipients: {many[0]} and 10 more; subject: 😀")
+    line = await line_of(letter(to=many, bcc=["per@fjord.example"], subject="😀" * 200), answer=10)
+    assert line.startswith(f"one message to 11 recipients (10 of them new): {many[0]} and 10 more; subject: 😀")
     assert len(line.encode()) <= 512
     longest = f"{'p' * 100}@{host}"
-    assert len((await preview(CONTEXT, letter(to=[longest], subject="å" * 200))).encode()) <= 512
+    assert len((await line_of(letter(to=[longest], subject="å" * 200), answer=1)).encode()) <= 512
+
+
+@pytest.mark.guarantee("A6")
+@pytest.mark.parametrize(
+    ("looking", "said"),
+    [
+        ({"answer": 2}, "2 new recipients"),
+        ({"answer": 1}, "2 recipients (1 of them new)"),
+        ({"answer": 0}, "2 recipients"),
+        ({"answer": None}, "2 recipients"),
+        ({"silent": True, "remaining_s": 0.05}, "2 recipients"),
+    ],
+    ids=["all", "some", "none", "not known", "no answer in time"],
+)
+async def test_the_line_says_who_is_new_and_does_without_where_that_is_not_known_soon(
+    looking: dict[str, Any], said: str
+) -> None:
+    line = await line_of(letter(cc=["ida@nordlys.example"]), **looking)
+    assert line == f"one message to {said}: per@fjord.example, ida@nordlys.example; subject: Hello"
