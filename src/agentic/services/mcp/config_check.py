@@ -160,7 +160,10 @@ def origin_of(url: str) -> Origin:
     Raises:
         EgressRefused: it is no such address, holds a user or password, or may not be reached.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise EgressRefused("the brackets of the address hold no IPv6 address") from None
     if parts.fragment or not re.fullmatch(r"[\x21-\x7e]+", url):
         raise EgressRefused(
             "an address is printable ASCII without a fragment, such as https://tools.vendor.example/mcp"
