@@ -1,5 +1,6 @@
 """Tools of MCP servers in real runs: offered by what was approved, refused when the server is another, and in the same pipeline as all."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.script import SeenMessage, Turn
 from agentic.services.connections.envelope import VARIABLE
 from agentic.services.connections.secrets import ApiKey
-from agentic.services.mcp.config import Authentication, AuthScheme, Classification, ServerConfig
+from agentic.services.mcp.config import Authentication, AuthScheme, Classification, HttpEndpoint, ServerConfig
 from agentic.services.mcp.records import ServerState
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.models import IdempotencyClass, Risk, SideEffects
@@ -263,6 +264,68 @@ async def test_reads_that_may_run_beside_each_other_do(database: str, tmp_path: 
     async with harness(tools=[], script=[eight, DONE], servers=[config], database_url=database) as h:
         run_id, end = await settled(h)
         assert end.state == "succeeded" and await codes(h, run_id) == ["ok"] * 8
+
+
+async def test_a_server_that_moves_finishes_the_calls_it_has_and_the_next_ones_go_to_the_new_address(
+    database: str,
+) -> None:
+    arrived = asyncio.Event()
+
+    async def on(server: Scripted, asked: Asked) -> Any:
+        if asked.tool == "do":
+            arrived.set()
+            await server.release.wait()
+        return ...
+
+    async with scripted(on, tools=[declared("do")]) as old, scripted(tools=[declared("do")]) as new:
+        config = http_config(old.url).model_copy(update={"per_tool": {"do": READ}})
+        script: list[Turn] = [calls("do"), calls(("do", {"n": 2})), DONE]
+        async with harness(tools=[], script=script, servers=[config], database_url=database) as h:
+            mcp, here = h.platform.mcp, h.organization_id
+            run_id = await h.start()
+            leading = asyncio.create_task(h.settle(run_id))
+            async with asyncio.timeout(20):
+                await arrived.wait()
+            before = (await mcp.server(here, "scripted")).server
+            moved = config.model_copy(update={"endpoint": HttpEndpoint(url=new.url)}).model_dump(mode="json")
+            await mcp.reconfigure(here, moved, revision=before.revision, user_id=None)
+            seen = (await mcp.verify(here, "scripted")).server
+            assert seen.offered_hash is not None
+            await mcp.activate(here, "scripted", offered_hash=seen.offered_hash, user_id=h.user_id)
+            await h.platform.servers.refresh(here)
+            old.release.set()
+            assert (await leading).state == "succeeded" and await codes(h, run_id) == ["ok", "ok"]
+            assert (len(old.calls("do")), len(new.calls("do"))) == (1, 1)
+            async with asyncio.timeout(20):
+                while old.live:  # noqa: ASYNC110 - the old session says goodbye by itself
+                    await asyncio.sleep(0.01)
+
+
+async def test_what_becomes_of_a_session_is_told_by_codes_alone(
+    database: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="agentic.events")
+    listing = Listing(tmp_path, declared("die"), declared("pid"))
+    config = listing.server(die=READ, pid=READ)
+    async with harness(
+        tools=[], script=[calls("die"), calls("pid"), DONE], servers=[config], database_url=database
+    ) as h:
+        run_id, _ = await settled(h)
+        assert await codes(h, run_id) == ["server_unreachable", "ok"]
+    told = [vars(each) for each in caplog.records if getattr(each, "event_name", "").startswith("mcp.server.")]
+    kinds = [(each["event_name"].removeprefix("mcp.server."), each.get("reason_code")) for each in told]
+    look, first, second = [("connected", None)] * 3
+    assert kinds == [
+        look,
+        ("disconnected", "closed"),
+        first,
+        ("disconnected", "disconnected"),
+        second,
+        ("disconnected", "closed"),
+    ]
+    assert all(each["server_id"] == "scripted" and each["organization_id"] for each in told)
+    assert [each["tools"] for each in told if each["event_name"].endswith(".connected")] == [2, 2, 2]
+    assert all(each["duration_ms"] >= 0 for each in told if "duration_ms" in each)
 
 
 @pytest.mark.guarantee("B3", "T4")
