@@ -3,20 +3,15 @@
 import asyncio
 import gzip
 import json
-import ssl
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from agentic.services.mcp.config import Authentication, AuthScheme
 from agentic.services.mcp.failures import RemoteFailure, Trouble
+from tests.integration.mcp.certificates import certificate_of
 from tests.integration.mcp.scripted_http import STREAM, Asked, Scripted, event, plain, scripted
 from tests.integration.mcp.stage import BEARER, TOKEN, Vault, call, http_config, server_of, until
 
@@ -246,7 +241,10 @@ async def test_a_server_that_asks_for_consent_in_the_middle_of_a_call_is_decline
 
 async def test_a_credential_that_is_refused_with_a_pointer_to_a_browser_is_a_refused_credential() -> None:
     challenge = 'WWW-Authenticate: Bearer error="invalid_token", resource_metadata="http://127.0.0.1:9/"'
-    async with scripted(tool(do=plain("401 Unauthorized", b"", challenge))) as peer, server_of(http_config(peer.url, BEARER)) as server:
+    async with (
+        scripted(tool(do=plain("401 Unauthorized", b"", challenge))) as peer,
+        server_of(http_config(peer.url, BEARER)) as server,
+    ):
         with pytest.raises(RemoteFailure) as failure:
             await call(server, "do")
     assert failure.value.trouble is Trouble.UNAUTHORIZED
@@ -359,7 +357,7 @@ async def test_an_event_within_the_limit_passes_and_one_beyond_it_ends_the_call(
 
 
 async def test_a_server_is_reached_at_the_judged_address_and_proves_its_name(tmp_path: Path) -> None:
-    serving, trusting = certificate_of_localhost(tmp_path)
+    serving, trusting = certificate_of("localhost", tmp_path)
     async with scripted(tls=serving) as peer:
         async with server_of(http_config(peer.url, BEARER), tls=trusting) as server:
             assert await call(server, "do") == "done"
@@ -394,31 +392,3 @@ async def test_rounds_of_opening_and_closing_leave_no_descriptor(nothing_left: C
         await until(lambda: peer.open == 0)
         assert peer.live == set() and peer.sessions == 30
     await nothing_left()
-
-
-def certificate_of_localhost(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """The server's context, and one that trusts it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tools.test")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    public = certificate.public_bytes(serialization.Encoding.PEM)
-    pem = folder / "tools.pem"
-    pem.write_bytes(
-        public
-        + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    serving.load_cert_chain(pem)
-    return serving, ssl.create_default_context(cadata=public.decode())
