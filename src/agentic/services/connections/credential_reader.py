@@ -6,13 +6,11 @@ A connection that a call uses presents itself (``vault``), with its token renewe
 from dataclasses import dataclass
 from uuid import UUID
 
-from agentic.contract.errors import NotFound
-from agentic.contract.results import ErrorCode
+from agentic.contract.errors import AgenticError, NotFound
 from agentic.services.connections.envelope import VaultKeys
 from agentic.services.connections.models import ConnectionState, Kind
 from agentic.services.connections.ports import ConnectionStore
 from agentic.services.connections.secrets import ApiKey, Unspoken, decoded
-from agentic.services.tools.handlers.errors import ConnectionUnusable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -22,6 +20,10 @@ class PlainCredential(Unspoken):
     value: str
     client_id: str | None = None
     """``None`` for a key."""
+
+
+class CredentialUnusable(AgenticError):
+    """A connection holds no credential that may be handed over. The message names the remedy."""
 
 
 class CredentialReader:
@@ -41,7 +43,7 @@ class CredentialReader:
 
         Raises:
             NotFound: there is no such connection in this organization (T1).
-            ConnectionUnusable: it is revoked, has to be connected again, or holds a person's consent, which is given to nobody.
+            CredentialUnusable: it is revoked, has to be connected again, or holds a person's consent, which is given to nobody.
             VaultLocked: the vault has no key for it.
             SecretUnreadable: the row was changed, or the secret is another row's.
         """
@@ -49,16 +51,11 @@ class CredentialReader:
         if row is None:
             raise NotFound(f"connection {connection_id} does not exist in this organization")
         if row.state is ConnectionState.REVOKED or row.sealed is None:
-            raise ConnectionUnusable(
-                f"connection {connection_id} is revoked; add a new one", code=ErrorCode.CONNECTION_REVOKED
-            )
+            raise CredentialUnusable(f"connection {connection_id} is revoked; add a new one")
         if row.state is ConnectionState.NEEDS_REAUTH:
-            raise ConnectionUnusable(f"connection {connection_id} is not accepted any more; connect it again")
+            raise CredentialUnusable(f"connection {connection_id} is not accepted any more; connect it again")
         if row.binding.kind is Kind.OAUTH_REFRESH:
-            raise ConnectionUnusable(
-                f"connection {connection_id} is a person's consent; add a key or a client instead",
-                code=ErrorCode.CONNECTION_REQUIRED,
-            )
+            raise CredentialUnusable(f"connection {connection_id} is a person's consent; add a key or a client instead")
         secret = decoded(row.binding.kind, self._keys.open(row.sealed, row.binding.bound()))
         if isinstance(secret, ApiKey):
             return PlainCredential(value=secret.value)
