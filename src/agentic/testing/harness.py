@@ -35,6 +35,7 @@ from agentic.services.tools.declarations import Tool
 from agentic.services.tools.default_invoker import InvokerSettings
 from agentic.services.tools.models import MAX_OUTPUT_BYTES
 from agentic.services.tools.ports import PolicyPort
+from agentic.services.tools.scoped_db import ScopedDatabase
 from agentic.storage.migrations import migrate
 
 MODEL = "scripted"
@@ -220,6 +221,7 @@ async def harness(
     environment: Literal["live", "frozen"] = "live",
     facts: Sequence[Fact] = (),
     providers: Sequence[JobProvider] = (),
+    scoped_tools: Sequence[Callable[[ScopedDatabase], Sequence[Tool]]] = (),
     account_events: Sequence[AccountEvents] = (),
     servers: Sequence[ServerConfig] = (),
     max_output_bytes: int = MAX_OUTPUT_BYTES,
@@ -239,6 +241,7 @@ async def harness(
         policy: what decides; ``None`` for stored rules over the built-in matrix, as in a deployment.
         facts: what rules may ask about calls.
         providers: of jobs; their tools are there beside ``tools``.
+        scoped_tools: makers of tools over the tables of organizations, as in an app.
         servers: MCP servers; all of their tools are approved and there beside ``tools``. They are added before the block begins, with
             ``Harness.add_server``, which adds more later.
         account_events: providers that tell of connected accounts.
@@ -260,6 +263,7 @@ async def harness(
             models=models,
             facts=facts,
             providers=providers,
+            scoped_tools=scoped_tools,
             account_events=account_events,
             connections=_accounts(connections),
         )
