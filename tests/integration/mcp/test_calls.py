@@ -395,6 +395,13 @@ async def test_an_answer_over_the_stream_is_an_answer(database: str) -> None:
         assert run.codes == ["ok"] and run.data == [{"content": [EFFECT]}]
 
 
+async def test_a_server_that_has_no_resources_any_more_is_not_asked_for_them(database: str) -> None:
+    async with peer_of() as peer:
+        async with told(database, http_config(peer.url), turn(("read_resource", {"uri": ""}))) as run:
+            assert run.codes == ["withdrawn"]
+        assert peer.asked("resources/list") == []
+
+
 async def test_resources_are_one_tool_that_reads_what_is_listed_and_nothing_else(database: str) -> None:
     uris = ("", "note://1", "note://2", "file:///etc/hostname", "note://empty")
     turns = [turn(*(("read_resource", {"uri": uri}) for uri in uris))]

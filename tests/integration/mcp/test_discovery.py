@@ -100,3 +100,23 @@ async def test_a_second_look_finds_the_same_hash() -> None:
     ) as server:
         first, second = (await server.look()).catalog, (await server.look()).catalog
         assert first is not second and first == second
+
+
+async def test_a_look_at_a_server_that_forgot_our_session_is_made_in_a_new_one() -> None:
+    def on(server: Scripted, asked: Asked) -> Any:
+        forgotten = asked.headers.get("mcp-session-id") == "s-1" and len(server.asked("tools/list")) > 1
+        return plain("404 Not Found") if forgotten else ...
+
+    async with scripted(on, tools=[tool("a")]) as peer, server_of(http_config(peer.url)) as server:
+        await server.connection()
+        peer.tools.append(tool("b"))
+        assert [each.remote_name for each in (await server.look()).catalog.tools] == ["a", "b"]
+        assert peer.sessions == 2
+
+
+async def test_a_look_in_an_open_session_is_what_its_calls_are_held_against() -> None:
+    async with scripted(tools=[tool("a")]) as peer, server_of(http_config(peer.url)) as server:
+        connection = await server.connection()
+        peer.tools.append(tool("b"))
+        assert len(connection.catalog.tools) == 1
+        assert await server.look() is connection and len(connection.catalog.tools) == 2

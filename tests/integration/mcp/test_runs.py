@@ -94,8 +94,12 @@ async def approve(h: Harness, *names: str) -> None:
     )
 
 
-async def test_a_servers_tools_are_offered_by_its_pattern_and_called(database: str, tmp_path: Path) -> None:
-    listing = Listing(tmp_path, declared("echo"), declared("pid"))
+@pytest.mark.guarantee("N1", "N3")
+async def test_a_servers_tools_are_offered_by_its_pattern_and_called_and_one_that_is_broken_costs_itself(
+    database: str, tmp_path: Path
+) -> None:
+    broken = {**declared("broken"), "inputSchema": {"type": "array"}}
+    listing = Listing(tmp_path, declared("echo"), broken, declared("pid"), declared("same-name"), declared("same_name"))
     config = listing.server(echo=READ, pid=READ)
     script: list[Turn] = [
         calls(("echo", {"n": 1}), "pid"),

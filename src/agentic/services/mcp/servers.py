@@ -114,16 +114,23 @@ class RemoteServer:
     async def look(self) -> Connection:
         """A connection whose catalog was read for this call, or while it waited for the opening.
 
+        A session that does not show its list any more gives way to a new one, which begins with it.
+
         Raises:
             RemoteFailure: the server cannot be used, or does not show what it offers.
         """
         before = self._opening
         standing = before is not None and before.done()
         connection = await self.connection()
-        if standing and self._opening is before:
+        if not standing or self._opening is not before:
+            return connection
+        try:
             async with self.slots.preparing(starts_process=False):
                 connection.catalog = await discover(self.config, connection.session, connection.greeting)
-            await self._tell_seen(connection)
+        except RemoteFailure as failure:
+            self.drop(connection, failure.trouble)
+            return await self.connection()
+        await self._tell_seen(connection)
         return connection
 
     def drop(self, connection: Connection, why: Trouble) -> None:
