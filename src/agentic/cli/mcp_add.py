@@ -108,16 +108,17 @@ def add(
     elif auth_name or token_endpoint or token_scope:
         raise typer.BadParameter("--auth-name, --token-endpoint and --token-scope go with --auth")
 
+    try:
+        home = home_of(folder).server_home(name)
+        launch = None if stdio is None else launch_of(stdio, home=home, variables=settings(variable or []))
+    except NotLaunchable as mistake:
+        raise typer.BadParameter(str(mistake)) from None
+
     async def act(desk: "ServerDesk") -> "tuple[JsonObject, JsonArray]":
-        launch = None
-        if stdio is not None:
-            launch = launch_of(stdio, home=home_of(folder).server_home(name), variables=settings(variable or []))
         return await put_down(desk, raw, launch, person=person, verify=not no_verify)
 
     try:
         server, tools = at_desk(folder, organization, act)
-    except NotLaunchable as mistake:
-        raise typer.BadParameter(str(mistake)) from None
     except AddedUnusable as unusable:
         if as_json:
             show_json({"server": unusable.server, "tools": [], "failure": str(unusable)})

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -74,6 +75,8 @@ def _write(desk: ServerDesk, name: str, launch: StdioLaunch) -> bool:
     if standing is not None:
         raise Conflict(f"{desk.file} has another command for {name}; choose another name, or change the command there")
     put_launch(desk.file, name, launch)
+    if launch.home is not None:  # not before the name has passed, because it is a part of this path
+        Path(launch.home).mkdir(parents=True, exist_ok=True, mode=0o700)
     return True
 
 

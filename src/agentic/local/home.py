@@ -3,6 +3,7 @@
 With ``DATABASE_URL`` set, the database is that one and the embedded server stays off.
 """
 
+import base64
 import json
 import os
 import secrets
@@ -20,7 +21,7 @@ from agentic.services.mcp.locating import VARIABLE as MCP_SERVERS_VARIABLE
 DEFAULT_FOLDER = Path(".agentic")
 DATABASE_URL = "DATABASE_URL"
 SERVER_HOMES = "mcp_homes"
-_OURS = ("postgres", "identity.json", "token-secret", "mailbox.jsonl", "logs", MCP_SERVERS, SERVER_HOMES)
+_OURS = ("postgres", "identity.json", "token-secret", "vault-key", "mailbox.jsonl", "logs", MCP_SERVERS, SERVER_HOMES)
 """What stands in such a folder; drafts begin with the same names, a dot before them or not."""
 
 
@@ -104,6 +105,10 @@ class Home:
         """The secret that signs tokens of the local API, made up once and kept."""
         return self._kept("token-secret", lambda: secrets.token_urlsafe(48)).strip()
 
+    def vault_key(self) -> str:
+        """The key that seals connections on this machine where the environment names none, made up once and kept."""
+        return self._kept("vault-key", lambda: base64.b64encode(secrets.token_bytes(32)).decode()).strip()
+
     @property
     def mcp_servers(self) -> Path:
         """The file of the deployment's stdio servers: the one that ``AGENTIC_MCP_SERVERS`` names, or this folder's. It may be missing."""
@@ -119,10 +124,8 @@ class Home:
             os.environ[MCP_SERVERS_VARIABLE] = str((self.folder / MCP_SERVERS).absolute())
 
     def server_home(self, server_id: str) -> Path:
-        """A folder that is the HOME of one stdio server, made now and kept, so that what its program downloads is there the next time."""
-        path = (self.folder / SERVER_HOMES / server_id).absolute()
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return path
+        """The folder that is the HOME of one stdio server, kept, so that what it downloads is there the next time. Not made here."""
+        return (self.folder / SERVER_HOMES / server_id).absolute()
 
     def _kept(self, name: str, make: Callable[[], str]) -> str:
         self.check()
