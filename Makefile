@@ -5,6 +5,7 @@
 #   make test-pooler                        the tests of storage and core, behind a transaction pooler; needs pgbouncer
 #   make test-previous                      the code of the release before, on the migrations of now
 #   make test-mcp                           sessions with tool servers as they are published; needs npm, and fetches them
+#   make supabase-check                     migrations and tables as hosted Supabase has them; needs npm, and fetches its programs
 #   make soak   [SOAK_RUNS=200 SOAK_SEED=1] many runs on workers that are killed; `make test` has a small one
 #   make check                              what CI runs: format-check lint types contracts test
 #   make format                             rewrites the sources
@@ -36,7 +37,7 @@ APART := tests/integration/local/engine
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
-.PHONY: demo test test-pooler test-previous test-mcp soak check format format-check lint types contracts bench docs lock clean runtime dev
+.PHONY: demo test test-pooler test-previous test-mcp supabase-check soak check format format-check lint types contracts bench docs lock clean runtime dev
 .DEFAULT_GOAL := check
 
 runtime dev:
@@ -59,6 +60,10 @@ test-previous: dev
 test-mcp: dev
 	@$(BIN)/python -m tests.mcp_servers.install
 	@$(BIN)/python -m pytest -n $(WORKERS) tests/mcp_servers $(TEST_ARGS)
+
+supabase-check: dev
+	@$(BIN)/python scripts/fetch_supabase.py postgrest cli
+	@$(BIN)/python -m pytest -n $(WORKERS) tests/integration/storage/scoped tests/integration/storage/supabase_cli $(TEST_ARGS)
 
 soak: dev
 	@SOAK_RUNS=$(SOAK_RUNS) SOAK_SEED=$(SOAK_SEED) $(BIN)/python -m pytest tests/acceptance/soak $(TEST_ARGS)
@@ -94,5 +99,5 @@ lock:
 	$(COMPILE) --all-extras --group dev --constraint requirements/runtime.txt pyproject.toml --output-file requirements/dev.txt
 
 clean:
-	rm -rf .venv .mcp-servers .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .mcp-servers .supabase-tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 import httpx
 import jwt
@@ -16,9 +15,9 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from agentic.storage.scoped_supabase import SupabaseRows
-from fetch_postgrest import PROGRAM
+from fetch_supabase import POSTGREST
 
-MISSING = f"there is no PostgREST here; '{Path('scripts') / 'fetch_postgrest.py'}' fetches it"
+MISSING = "there is no PostgREST here; 'python scripts/fetch_supabase.py postgrest' fetches it"
 MAX_ROWS = 1000
 """As hosted Supabase limits a read."""
 _SECRET = "a secret of tests alone, of at least thirty-two characters"
@@ -28,7 +27,7 @@ _START_S = 20.0
 
 def is_there() -> bool:
     """Whether the program was fetched."""
-    return PROGRAM.is_file()
+    return POSTGREST.is_file()
 
 
 def token(claims: Mapping[str, object]) -> str:
@@ -46,7 +45,7 @@ def supabase_interface(database: str) -> Iterator[str]:
     port, admin = _free_port(), _free_port()
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [PROGRAM],
+            [POSTGREST],
             env={
                 "PATH": os.defpath,
                 "PGRST_DB_URI": _as_authenticator(database),
