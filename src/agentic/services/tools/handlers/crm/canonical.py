@@ -6,6 +6,7 @@ without a country they cannot be told apart.
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 import idna
@@ -22,8 +23,9 @@ _MAX_HOST: Final = 253
 
 def one_line(text: str) -> str:
     """The text on one line: single blanks, no control characters, Unicode form C."""
-    spaced = "".join(" " if unicodedata.category(character) == "Cc" else character for character in text)
-    return unicodedata.normalize("NFC", " ".join(spaced.split()))
+    if not text.isprintable():
+        text = "".join(" " if unicodedata.category(character) == "Cc" else character for character in text)
+    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def lines(text: str) -> str:
@@ -37,6 +39,8 @@ def fold(text: str) -> str:
 
     Marks of scripts in which they make another letter, such as kana, stay.
     """
+    if text.isascii():
+        return " ".join(text.lower().split())
     letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold()).translate(_PLAIN_LETTERS)
     return " ".join("".join(letter for letter in letters if not _is_unseen(letter)).split())
 
@@ -71,6 +75,7 @@ def domain_of(text: str) -> str | None:
     return host
 
 
+@lru_cache(maxsize=1024)
 def _ascii(host: str) -> str | None:
     """A host name in its ASCII form, by the rules of IDNA 2008; ``None`` for what is none, a number for an address included."""
     try:
