@@ -20,6 +20,12 @@ def dev(
         int, typer.Option(min=0, max=65535, help="Shared by the workers; 0 takes a free one.")
     ] = 0,
     workers: Annotated[int, typer.Option(min=1, max=64, help="How many worker processes.")] = 1,
+    stand_ins: Annotated[
+        bool,
+        typer.Option(
+            "--stand-ins", help="Stand in for every vendor on this machine: keys, addresses, a mailbox, prices."
+        ),
+    ] = False,
 ) -> None:
     """Run an app on this machine: database, function engine, API and workers. A worker that dies is replaced."""
     import asyncio
@@ -31,7 +37,7 @@ def dev(
 
     _import_from_here()
     home = home_of(settings_of(context).folder)
-    options = DevOptions(app=app, port=port, functions_port=functions_port, workers=workers)
+    options = DevOptions(app=app, port=port, functions_port=functions_port, workers=workers, stand_ins=stand_ins)
     with home.database() as url:
         code = asyncio.run(serve_development(options, home, url, say=say, again=command(home.folder)))
     raise typer.Exit(code)

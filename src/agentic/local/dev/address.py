@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from agentic.contract.values import Value
 
@@ -24,6 +24,7 @@ class DevAddress(Value):
         database: which it works on, without its password.
         folder: where the file stands; a copy of the folder has a copy of the file.
         pid: the process that holds them together.
+        stand_ins: variables by which an app reaches the vendors' stand-ins; empty without them.
     """
 
     engine: str
@@ -32,6 +33,7 @@ class DevAddress(Value):
     database: str
     folder: str
     pid: int
+    stand_ins: dict[str, str] = Field(default_factory=dict)
 
 
 @contextlib.contextmanager

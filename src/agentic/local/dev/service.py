@@ -20,6 +20,7 @@ from agentic.functions.bus import InngestBus
 from agentic.functions.serve import function_client
 from agentic.local.dev.address import DevAddress, announced, left_behind, running
 from agentic.local.dev.database import kept
+from agentic.local.dev.stand_ins import furnish, stand_ins
 from agentic.local.dev.supervisor import Supervisor, WorkerPlan
 from agentic.local.engine import FunctionEngine, PortUnavailable
 from agentic.local.engine.server import bind, serving
@@ -44,12 +45,14 @@ class DevOptions:
         port: of the API; 0 takes a free one.
         functions_port: shared by the workers; 0 takes a free one.
         workers: how many to start.
+        stand_ins: serve a stand-in of every vendor beside them, and have the app reach those.
     """
 
     app: str
     port: int
     functions_port: int
     workers: int
+    stand_ins: bool = False
 
 
 async def serve_development(
@@ -93,12 +96,19 @@ async def serve_development(
         else:
             await asyncio.to_thread(require_reachable, named)
         client = function_client(is_production=False if server_url else None, server_url=server_url)
+        listener = _listener(options.port)
+        open_.callback(listener.close)
+        api_url = f"http://{HOST}:{listener.getsockname()[1]}"
+        vendors = None
+        if options.stand_ins:  # before the app is imported, which reads where its vendors are
+            vendors = await open_.enter_async_context(stand_ins(api=api_url, vault_key=home.vault_key()))
+            environment |= vendors.environment
         app = await open_.enter_async_context(loaded(options.app))
         platform = await open_.enter_async_context(open_platform(app, database_url, bus=InngestBus(client)))
         await platform.catalogue.publish(tool.spec for tool in platform.registry)
         await platform.approval_store.put_member(who.organization_id, who.user_id, Role.ADMIN)
-        listener = _listener(options.port)
-        open_.callback(listener.close)
+        if vendors is not None:
+            await furnish(platform, who.organization_id, who.user_id)
         api = create_api(api_ports(platform), JwtAuthenticator(home.token_secret()))
         await open_.enter_async_context(serving(api, listener))
         functions_port = options.functions_port or _functions_port(before)
@@ -117,12 +127,14 @@ async def serve_development(
             database=describe(database_url),
             folder=str(home.folder.resolve()),
             pid=os.getpid(),
+            stand_ins={} if vendors is None else vendors.announced(),
         )
         if server_url is not None:
             open_.enter_context(announced(home.folder, address))
-        api_url = f"http://{HOST}:{listener.getsockname()[1]}"
         say(f"the API is at {api_url}/v1, the function server at {address.engine}, logs in {home.folder / 'logs'}")
         say(f'try: curl -H "Authorization: Bearer $({again} token)" {api_url}/v1/runs')
+        for line in () if vendors is None else vendors.lines():
+            say(line)
         say(f"{options.workers} at work; '{again} worker --app {options.app}' adds more; Ctrl-C stops everything")
         return await _until_stopped()
 

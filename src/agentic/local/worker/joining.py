@@ -10,6 +10,7 @@ from agentic.local.function_server import BASE_URL, DEV, named_server
 from agentic.local.home import DATABASE_URL, Home
 from agentic.local.worker.serve import serve
 from agentic.local.worker.settings import WorkerSettings
+from agentic.services.connections.envelope import VARIABLE as VAULT_KEYS
 from agentic.storage.connection import describe
 
 _SIGNING_KEY = "INNGEST_SIGNING_KEY"
@@ -41,6 +42,9 @@ def join_and_serve(path: str, home: Home, *, port: int | None, say: Callable[[st
             )
         joined = found.database
         os.environ[DEV] = found.engine
+        if found.stand_ins:
+            os.environ.update(found.stand_ins)
+            os.environ.setdefault(VAULT_KEYS, home.vault_key())
         port = found.functions_port if port is None else port
     with home.database() as url:
         if joined is not None and joined != describe(url):

@@ -4,9 +4,10 @@ The signature is over the bytes as they came, compressed ones too, and has no ti
 is claimed once for each connection.
 """
 
+import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from agentic.contract.deliveries import Unreadable
 from agentic.contract.delivery_body import expanded, object_of
@@ -41,6 +42,17 @@ class NylasEvents:
         if not secrets or min(map(len, secrets)) < _MIN_SECRET_CHARS:
             raise ProgramFault("events of nylas need the webhook_secret that Nylas showed when the webhook was created")
         self._secrets = tuple(secrets)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """With the secrets that ``NYLAS_WEBHOOK_SECRET`` holds, one or while it is replaced two, between commas.
+
+        Raises:
+            ProgramFault: it is not set.
+        """
+        return cls(
+            [secret.strip() for secret in environment.get("NYLAS_WEBHOOK_SECRET", "").split(",") if secret.strip()]
+        )
 
     def challenge(self, query: Mapping[str, str]) -> str | None:
         """The value that Nylas wants back when it is told of the address."""

@@ -9,6 +9,7 @@ import pytest
 from agentic.contract.deliveries import Unreadable
 from agentic.contract.errors import ProgramFault
 from agentic.services.connections.nylas import NylasEvents
+from agentic.services.tools.handlers.email import EU_ORIGIN, US_ORIGIN, nylas_origin
 
 SECRET = "demo-webhook-secret"
 OF_THE_APPLICATION = (
@@ -121,3 +122,17 @@ def test_a_challenge_is_answered_with_itself_alone() -> None:
     assert events().challenge({}) is None
     assert events().challenge({"challenge": "two\r\nlines"}) is None
     assert events().challenge({"challenge": "c" * 201}) is None
+
+
+def test_secrets_and_the_region_are_read_from_the_environment() -> None:
+    headers = {"x-nylas-signature": SIGNATURE}
+    assert NylasEvents.from_environment({"NYLAS_WEBHOOK_SECRET": f"the-next-secret, {SECRET}"}).verify(
+        OF_THE_APPLICATION, headers
+    )
+    with pytest.raises(ProgramFault, match="webhook_secret"):
+        NylasEvents.from_environment({})
+    assert nylas_origin({}) == US_ORIGIN
+    assert nylas_origin({"NYLAS_ORIGIN": EU_ORIGIN}) == EU_ORIGIN
+    assert nylas_origin({"NYLAS_ORIGIN": "http://127.0.0.1:4000"}) == "http://127.0.0.1:4000"
+    with pytest.raises(ProgramFault, match="only a stand-in"):
+        nylas_origin({"NYLAS_ORIGIN": "https://elsewhere.example"})

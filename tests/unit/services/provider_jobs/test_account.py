@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from agentic.contract.errors import AgenticError
+from agentic.contract.errors import AgenticError, ProgramFault
 from agentic.services.provider_jobs.fullenrich import FullEnrichAccount
 
 JOB = UUID(int=1)
@@ -44,3 +44,17 @@ def test_no_key_is_in_its_words() -> None:
 def test_what_cannot_be_an_account_is_refused(other: dict[str, Any]) -> None:
     with pytest.raises(AgenticError):
         account(**other)
+
+
+def test_an_account_is_read_from_the_environment_whole_or_not_at_all() -> None:
+    set_ = {"FULLENRICH_API_KEY": "key-of-the-account", "AGENTIC_API_ORIGIN": "https://api.shop.example"}
+    account = FullEnrichAccount.from_environment(set_)
+    assert (account.key, account.origin) == ("key-of-the-account", "https://app.fullenrich.com")
+    assert account.callback_url(UUID(int=1)).startswith("https://api.shop.example/")
+    stood_in = FullEnrichAccount.from_environment({**set_, "FULLENRICH_ORIGIN": "http://127.0.0.1:4000"})
+    assert stood_in.origin == "http://127.0.0.1:4000"
+    for missing in set_:
+        with pytest.raises(ProgramFault, match="set FULLENRICH_API_KEY, and AGENTIC_API_ORIGIN"):
+            FullEnrichAccount.from_environment({name: value for name, value in set_.items() if name != missing})
+    with pytest.raises(ProgramFault, match="only a stand-in"):
+        FullEnrichAccount.from_environment({**set_, "FULLENRICH_ORIGIN": "https://elsewhere.example"})

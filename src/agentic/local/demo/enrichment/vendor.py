@@ -1,14 +1,13 @@
 """The provider's side of the story: the stand-in that takes batches and reports them, and what is booked of its jobs."""
 
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 from agentic.bootstrap import Platform
 from agentic.local.providers.fullenrich import Batch, FullEnrichStandIn
+from agentic.local.providers.fullenrich.reporting import address_of
 from agentic.services.provider_jobs.fullenrich.submit import PROVIDER
 from agentic.services.provider_jobs.models import ProviderJob, job_name
 from agentic.services.usage.models import UsageLine
@@ -75,7 +74,7 @@ class Vendor:
     def finish(self, batch: Batch) -> int:
         """End a batch with addresses for all but the last of several people; how many."""
         rows = batch.rows if len(batch.rows) == 1 else batch.rows[:-1]
-        found = {row["custom"]["ref"]: _address(row) for row in rows if row.get("domain")}
+        found = {row["custom"]["ref"]: address_of(row) for row in rows if row.get("domain")}
         self._stand_in.finish(batch, found=found)
         return len(found)
 
@@ -92,8 +91,3 @@ class Vendor:
             jobs=[job for job in read if job is not None and job.run_id == run_id],
             lines=[line for line in usage.lines if line.kind == "job"],
         )
-
-
-def _address(row: Mapping[str, Any]) -> str:
-    plain = unicodedata.normalize("NFKD", f"{row['first_name']}.{row['last_name']}").encode("ascii", "ignore").decode()
-    return f"{plain.lower().replace(' ', '.')}@{row['domain']}"

@@ -1,7 +1,10 @@
 """A deployment's account with FullEnrich. Its API key signs the callbacks too, so a rotation has to overlap."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Self
 from uuid import UUID
 
 from agentic.contract.errors import ProgramFault
@@ -10,6 +13,8 @@ from agentic.services.tools.handlers.egress import Origin
 ORIGIN = "https://app.fullenrich.com"
 BULK_PATH = "/api/v2/contact/enrich/bulk"
 CALLBACK_PATH = "/api/v1/agentic/webhooks/fullenrich"
+API_ORIGIN = "AGENTIC_API_ORIGIN"
+"""Where the outside reaches this deployment's API."""
 _MIN_KEY_CHARS = 8
 
 
@@ -51,6 +56,21 @@ class FullEnrichAccount:
         Origin.parse(self.callback_origin)
         if not self.credit.is_finite() or self.credit < 0 or self.window_s <= 0 or self.ask_every_s <= 0:
             raise ProgramFault("credit must be a finite Decimal of no less than 0, and the times more than 0")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """The account that ``FULLENRICH_API_KEY`` and ``AGENTIC_API_ORIGIN`` name, and ``FULLENRICH_ORIGIN`` for a stand-in.
+
+        Raises:
+            ProgramFault: the key or our own address is not set.
+        """
+        key, callback_origin = environment.get("FULLENRICH_API_KEY"), environment.get(API_ORIGIN)
+        if not key or not callback_origin:
+            raise ProgramFault(
+                f"set FULLENRICH_API_KEY, and {API_ORIGIN} to where fullenrich reaches this deployment's API, such as "
+                "https://api.shop.example"
+            )
+        return cls(key=key, callback_origin=callback_origin, origin=environment.get("FULLENRICH_ORIGIN") or ORIGIN)
 
     def callback_url(self, job_id: UUID) -> str:
         """Where the provider reports a job."""

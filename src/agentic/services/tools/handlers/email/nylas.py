@@ -1,13 +1,16 @@
 """Nylas v3: where a mailbox is, what an error says, and how the reads ask. What the answer to a send means is ``sending``'s."""
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from agentic.contract.errors import ProgramFault
 from agentic.contract.results import ErrorCode
 from agentic.services.tools.context import CallContext
+from agentic.services.tools.handlers.egress import Origin
 from agentic.services.tools.handlers.errors import (
     ConnectionUnusable,
     DefiniteRefusal,
@@ -30,6 +33,20 @@ _OWN_GRANT = "me"
 """The mailbox of the token itself, for a token that is one mailbox's own."""
 _GRANT = re.compile(r"[A-Za-z0-9@:_+-][A-Za-z0-9@:_+.-]{0,199}")
 _MAX_WORDS = 500
+
+
+def nylas_origin(environment: Mapping[str, str] = os.environ) -> str:
+    """Where Nylas is reached: what ``NYLAS_ORIGIN`` says, one of its regions or a stand-in on this machine; else its region US.
+
+    Raises:
+        ProgramFault: any other address. A key goes to its vendor or nowhere.
+    """
+    origin = environment.get("NYLAS_ORIGIN") or US_ORIGIN
+    if origin not in (US_ORIGIN, EU_ORIGIN) and not Origin.parse(origin).loopback:
+        raise ProgramFault(
+            f"NYLAS_ORIGIN is {US_ORIGIN} or {EU_ORIGIN}; only a stand-in on this machine may take its place"
+        )
+    return origin
 
 
 def messages_path(ctx: CallContext) -> str:

@@ -1,6 +1,9 @@
 """Which research vendors a deployment has, by their API keys, and where they are reached."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Self
 
 from agentic.contract.errors import ProgramFault
 from agentic.services.tools.handlers.egress import Origin
@@ -21,6 +24,11 @@ class ResearchKeys:
     parallel: str | None = field(default=None, repr=False)
     firecrawl: str | None = field(default=None, repr=False)
     hunter: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """The keys that ``EXA_API_KEY``, ``PARALLEL_API_KEY``, ``FIRECRAWL_API_KEY`` and ``HUNTER_API_KEY`` hold, where they are set."""
+        return cls(**{each.name: environment.get(f"{each.name.upper()}_API_KEY") or None for each in fields(cls)})
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a key, naming the vendor alone."""
@@ -46,6 +54,12 @@ class ResearchOrigins:
     parallel: str = "https://api.parallel.ai"
     firecrawl: str = "https://api.firecrawl.dev"
     hunter: str = "https://api.hunter.io"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """The vendors' own addresses, or those in ``EXA_ORIGIN`` and the like, which ``agentic dev --stand-ins`` sets."""
+        set_ = {each.name: environment.get(f"{each.name.upper()}_ORIGIN") for each in fields(cls)}
+        return cls(**{name: origin for name, origin in set_.items() if origin})
 
     def __post_init__(self) -> None:
         """Refuse an address that is neither the vendor's nor this machine's."""

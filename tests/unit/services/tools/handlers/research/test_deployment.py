@@ -101,3 +101,12 @@ def test_the_bound_of_a_call_follows_the_plan_s_prices() -> None:
     assert bounds["research.scrape_page"] == Decimal("0.06")
     assert bounds["research.discover_people"] == bounds["research.find_contact"] == Decimal("0.03")
     assert bounds["research.enrich_company"] == Decimal("0.03")
+
+
+def test_keys_and_addresses_are_read_from_the_environment() -> None:
+    keys = ResearchKeys.from_environment({"EXA_API_KEY": "exa-key-of-nobody", "HUNTER_API_KEY": ""})
+    assert (keys.exa, keys.parallel, keys.firecrawl, keys.hunter) == ("exa-key-of-nobody", None, None, None)
+    origins = ResearchOrigins.from_environment({"EXA_ORIGIN": "http://127.0.0.1:4000", "PARALLEL_ORIGIN": ""})
+    assert (origins.exa, origins.parallel) == ("http://127.0.0.1:4000", "https://api.parallel.ai")
+    with pytest.raises(ProgramFault, match="only a stand-in"):
+        ResearchOrigins.from_environment({"HUNTER_ORIGIN": "https://elsewhere.example"})
