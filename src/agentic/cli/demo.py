@@ -19,7 +19,7 @@ def demo(
     yes: Annotated[bool, typer.Option("--yes", help="Answer the approval with yes instead of asking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object as the last line.")] = False,
     crash: Annotated[
-        bool, typer.Option("--crash", help="Kill the worker right after the provider took the email.")
+        bool, typer.Option("--crash", help="Kill the worker right after the email, or the note of --mcp, was taken.")
     ] = False,
     crash_at: Annotated[
         str | None,
@@ -33,6 +33,13 @@ def demo(
         typer.Option(
             "--enrich",
             help="Show work that a provider finishes later: submit, park, signed callback, settle once, go on. Sends no email.",
+        ),
+    ] = False,
+    mcp: Annotated[
+        bool,
+        typer.Option(
+            "--mcp",
+            help="Show a tool server of somebody else: added, looked at, approved, read, written once, never obeyed. Sends no email.",
         ),
     ] = False,
     csv: Annotated[
@@ -59,6 +66,10 @@ def demo(
             "--enrich sends no email, so --crash, --crash-at and --no-vendor-key do not go with it",
             param_hint="--enrich",
         )
+    if mcp and (enrich or crash_at is not None or no_vendor_key):
+        raise typer.BadParameter(
+            "--mcp is a story of its own; of the others' options --crash goes with it", param_hint="--mcp"
+        )
     folder = settings_of(context).folder
     options = DemoOptions(
         yes=yes,
@@ -66,6 +77,7 @@ def demo(
         crash_at=_point(crash_at, crash=crash),
         vendor_key=not no_vendor_key,
         enrich=enrich,
+        mcp=mcp,
         csv=csv,
         folder=DEFAULT_FOLDER if folder is None else folder,
     )

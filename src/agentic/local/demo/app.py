@@ -9,6 +9,7 @@ from agentic.local.crash_points.dying import dying_model, dying_tool
 from agentic.local.demo.agent import definition
 from agentic.local.demo.email_tool import MAIL, email_tool
 from agentic.local.demo.enrichment import agent as finder
+from agentic.local.demo.mcp import agent as clerk
 from agentic.local.demo.rehearsal import rehearsal
 from agentic.local.demo.settings import REHEARSAL, DemoSettings, Target
 from agentic.services.connections.fixed import FixedConnections
@@ -17,13 +18,16 @@ from agentic.services.tools.handlers.crm import crm_tools
 
 
 def demo_app(settings: DemoSettings) -> App:
-    """The app. Both stories are in it, so that either leads what the other left behind."""
+    """The app. All stories are in it, so that each leads what another left behind."""
     jobs = FullEnrichAccount(
         key=settings.jobs.key, origin=settings.jobs.url, callback_origin=settings.jobs.callback_url
     )
     target = settings.target
     email = email_tool(settings.mail, vendor_key=settings.vendor_key, timeout_s=settings.email_timeout_s)
-    models: dict[str, Callable[[], object]] = {finder.ENRICHMENT_REHEARSAL: lambda: finder.rehearsal(settings.people)}
+    models: dict[str, Callable[[], object]] = {
+        finder.ENRICHMENT_REHEARSAL: lambda: finder.rehearsal(settings.people),
+        clerk.POTTERY_REHEARSAL: clerk.rehearsal,
+    }
     if target is not None:
         models[REHEARSAL] = lambda: rehearsal(target)
     if settings.crash is not None:
@@ -34,7 +38,11 @@ def demo_app(settings: DemoSettings) -> App:
     return App(
         tools=(email,),
         scoped_tools=(crm_tools,),
-        agents=(*([definition(settings.model)] if target is not None else ()), finder.definition(settings.model)),
+        agents=(
+            *([definition(settings.model)] if target is not None else ()),
+            finder.definition(settings.model),
+            clerk.definition(settings.model),
+        ),
         models=models,
         providers=(FullEnrich(jobs),),
         connections=FixedConnections({MAIL: settings.mail.key}),

@@ -50,7 +50,7 @@ def cast(options: DemoOptions) -> Casting:
     people = sought(report.contacts)
     if options.enrich:
         require_somebody(people, file.name)
-    target = _target(report, file.name, needed=not options.enrich)
+    target = _target(report, file.name, needed=not (options.enrich or options.mcp))
     named = named_server()
     if named is not None:
         require_reachable(named)

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from agentic.contract.errors import AgenticError
 from agentic.local.demo.asking import can_ask
@@ -16,6 +16,10 @@ from agentic.local.demo.casting import MODEL, Casting, cast
 from agentic.local.demo.enrichment.summary import EnrichmentSummary
 from agentic.local.demo.enrichment.summary import broken_promise as broken_promise_of_jobs
 from agentic.local.demo.enrichment.summary import summary as summary_of_jobs
+from agentic.local.demo.mcp.names import SERVER
+from agentic.local.demo.mcp.summary import McpSummary
+from agentic.local.demo.mcp.summary import broken_promise as broken_promise_of_servers
+from agentic.local.demo.mcp.summary import summary as summary_of_servers
 from agentic.local.demo.options import DemoOptions
 from agentic.local.demo.screen import Screen
 from agentic.local.demo.settings import REHEARSAL
@@ -30,7 +34,7 @@ OK, FAILED, CANNOT_ASK, INTERRUPTED = 0, 1, 2, 130
 Tree = Mapping[str, Any]
 Emails = Sequence[Mapping[str, Any]]
 ShowTree = Callable[[Tree], None]
-End = Summary | EnrichmentSummary
+End = Summary | EnrichmentSummary | McpSummary
 
 
 @dataclass(kw_only=True, slots=True)
@@ -53,9 +57,9 @@ def demo(options: DemoOptions, show_tree: ShowTree | None = None) -> int:
     began = time.monotonic()
     screen = Screen()
     if not options.yes and not can_ask():
-        sent = "the batch" if options.enrich else "the email"
+        sent = "the batch is sent" if options.enrich else "the note is written" if options.mcp else "the email is sent"
         return _failed(
-            f"the demo asks before {sent} is sent, and there is no terminal to ask in; add --yes to answer yes",
+            f"the demo asks before {sent}, and there is no terminal to ask in; add --yes to answer yes",
             options,
             screen,
             status=CANNOT_ASK,
@@ -92,12 +96,14 @@ async def _tell(
         url = await open_.enter_async_context(_database(home, screen))
         # imported late: it takes a second or two, in which Postgres and the first worker start
         from agentic.local.demo.enrichment.story import EnrichmentStory
+        from agentic.local.demo.mcp.story import McpStory
         from agentic.local.demo.stage import set_stage
         from agentic.local.demo.story import Story
 
         stage = await open_.enter_async_context(set_stage(url, home, options, casting, workers, screen))
         open_.push_async_callback(workers.stop)  # before what they work with
-        story = (EnrichmentStory if options.enrich else Story)(stage, options, screen, casting, elapsed)
+        telling = EnrichmentStory if options.enrich else McpStory if options.mcp else Story
+        story = telling(stage, options, screen, casting, elapsed)
         try:
             tree = await story.tell()
         except BaseException as error:
@@ -125,13 +131,30 @@ async def _tell(
                     seconds=elapsed(),
                 ),
             )
+        killed = stage.killer is not None and stage.killer.struck
+        if isinstance(story, McpStory):
+            return (
+                tree,
+                emails,
+                summary_of_servers(
+                    tree,
+                    model=casting.model,
+                    server=SERVER,
+                    tools=story.tools,
+                    notes=len(stage.pottery.written),
+                    fenced=story.fenced,
+                    emails=len(emails),
+                    killed=killed,
+                    seconds=elapsed(),
+                ),
+            )
         end = summary(
             tree,
             emails,
             model=casting.model,
             seconds_to_card=story.seconds_to_card,
             seconds=elapsed(),
-            killed=stage.killer is not None and stage.killer.struck,
+            killed=killed,
         )
     return tree, emails, end
 
@@ -160,17 +183,18 @@ def _conclude(end: End, emails: Emails, tree: Tree, options: DemoOptions, screen
     if isinstance(end, Summary) and end.answered_from_key:
         screen.done("Attempt 2 was answered under the same key: accepted once, sent once")
     for call in tree["uncertain"]:
-        screen.note(f"Whether {call['tool']} happened is not known. Look into the mailbox, then settle it:")
+        place = "notebook" if isinstance(end, McpSummary) else "mailbox"
+        screen.note(f"Whether {call['tool']} happened is not known. Look into the {place}, then settle it:")
         screen.note(f"  {command(options.folder)} uncertain list")
         screen.note(
-            f'  {command(options.folder)} uncertain confirm {call["ref"]} --evidence "it is in Sent"   (or deny)'
+            f'  {command(options.folder)} uncertain confirm {call["ref"]} --evidence "it is in the {place}"   (or deny)'
         )
-    broken = broken_promise(end, options) if isinstance(end, Summary) else broken_promise_of_jobs(end)
+    broken = _broken_promise(end, options)
     if broken is None:
         if end.rejected and isinstance(end, Summary) and end.emails_sent == 0:
             screen.done("You rejected it; no email was sent.")
         elif end.rejected:
-            screen.done("You rejected it; nobody was looked up.")
+            screen.done(f"You rejected it; {'no note was written' if options.mcp else 'nobody was looked up'}.")
         screen.done(f"Done in {end.seconds:.1f} s", f"run {end.run_id}")
         _print_line(options, end.line())
         return OK
@@ -178,6 +202,18 @@ def _conclude(end: End, emails: Emails, tree: Tree, options: DemoOptions, screen
     screen.problem(sentence)
     _print_line(options, end.line(sentence))
     return FAILED
+
+
+def _broken_promise(end: End, options: DemoOptions) -> str | None:
+    match end:
+        case Summary():
+            return broken_promise(end, options)
+        case EnrichmentSummary():
+            return broken_promise_of_jobs(end)
+        case McpSummary():
+            return broken_promise_of_servers(end, crash=options.crash_at is not None)
+        case _ as never:
+            assert_never(never)
 
 
 def _failed(
@@ -204,7 +240,8 @@ def _how_to_go_on(screen: Screen, approval_id: str, options: DemoOptions) -> Non
     agentic = command(options.folder)
     screen.title("Nothing was decided; the run waits in the database. To go on:")
     screen.note(f"{agentic} approvals approve {approval_id}   (or reject)")
-    screen.note(f"{agentic} demo{' --enrich' if options.enrich else ''}   whose worker carries out what was decided")
+    which = " --enrich" if options.enrich else " --mcp" if options.mcp else ""
+    screen.note(f"{agentic} demo{which}   whose worker carries out what was decided")
 
 
 def _goes_on(run_id: str) -> str:

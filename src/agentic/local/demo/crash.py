@@ -75,7 +75,12 @@ class Killer:
     async def accepted(self, message: Message) -> None:
         """Called by the mail provider right after it stored a message: what it does not get to answer to, dies here."""
         mine = message.content.metadata.get(RUN_ID) == str(self._run_id)
-        if self.point is CrashPoint.EFFECT_ACCEPTED and self.aimed and mine and self._victim is not None:
+        if mine:
+            await self.effect_seen()
+
+    async def effect_seen(self) -> None:
+        """Called when the effect is seen where it arrives, and its caller has no answer."""
+        if self.point is CrashPoint.EFFECT_ACCEPTED and self.aimed and self._victim is not None:
             await self._victim.kill()
 
 

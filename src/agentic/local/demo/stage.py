@@ -26,6 +26,7 @@ from agentic.local.demo.database_check import require_room
 from agentic.local.demo.decider import decide_and_die
 from agentic.local.demo.email_tool import RUN_ID
 from agentic.local.demo.enrichment.vendor import Vendor, price_credits
+from agentic.local.demo.mcp.pottery import PotteryServer
 from agentic.local.demo.membership import give_at_least
 from agentic.local.demo.only_one import only_demo
 from agentic.local.demo.options import DemoOptions
@@ -42,6 +43,8 @@ from agentic.local.providers.mail import MailServer, MailStore
 from agentic.local.providers.stand_in import StandInServer
 from agentic.local.worker import WorkerProcess, WorkerSettings
 from agentic.runtime.agent.timings import Timings
+from agentic.services.mcp.deployment import LaunchFile
+from agentic.services.mcp.locating import VARIABLE as MCP_SERVERS
 from agentic.services.tools.default_invoker import InvokerSettings
 from agentic.services.tools.handlers.crm.importing import ImportReport, enter
 from agentic.storage.migrations import migrate
@@ -63,6 +66,7 @@ class Stage:
         approver: another person, who may decide.
         killer: has a process die at a point; ``None`` when nobody is to.
         vendor: finishes work later and reports it.
+        pottery: somebody else's tool server.
     """
 
     platform: Platform
@@ -72,6 +76,7 @@ class Stage:
     workers: Workers
     logs: Path
     vendor: Vendor
+    pottery: PotteryServer
     organization_id: UUID
     _engine: FunctionEngine | None
     _function: str
@@ -179,6 +184,12 @@ async def set_stage(
         finds = await open_.enter_async_context(StandInServer(stand_in))
         if options.enrich:
             screen.done("FullEnrich", f"stand-in at {finds.url}")
+        pottery = PotteryServer(home, who.organization_id)
+        if options.mcp:
+            pottery.configure(hold_answers=killer is not None)
+            open_.callback(pottery.configure, hold_answers=False)
+        if pottery.file.exists():
+            environment[MCP_SERVERS] = str(pottery.file)
         listener = bind(HOST, 0)
         open_.callback(listener.close)
         api_url = f"http://{HOST}:{listener.getsockname()[1]}"
@@ -200,7 +211,13 @@ async def set_stage(
         )
         client = function_client(app_id, is_production=False if server_url else None, server_url=server_url)
         platform = await open_.enter_async_context(
-            open_platform(demo_app(settings), database_url, bus=InngestBus(client), timings=worker_settings.timings)
+            open_platform(
+                demo_app(settings),
+                database_url,
+                bus=InngestBus(client),
+                timings=worker_settings.timings,
+                mcp_launches=LaunchFile(pottery.file, missing_ok=True),
+            )
         )
         if options.enrich:
             await price_credits(platform.usage, who.organization_id)
@@ -220,6 +237,7 @@ async def set_stage(
             workers=workers,
             logs=home.folder / "logs",
             vendor=Vendor(stand_in, platform, who.organization_id),
+            pottery=pottery,
             organization_id=who.organization_id,
             _engine=engine,
             _function=f"{app_id}-{run_advance.FUNCTION_ID}",
