@@ -89,6 +89,7 @@ create index mcp_catalogs_newest on agent.mcp_catalogs (organization_id, server_
 alter table agent.mcp_servers add constraint mcp_servers_offered foreign key (organization_id, server_id, offered_hash)
     references agent.mcp_catalogs (organization_id, server_id, catalog_hash);
 
+-- One index, its key: with a second one that begins the same way, a planner without statistics may read a server's whole history.
 create table agent.mcp_tool_catalog (
     organization_id uuid not null,
     server_id text not null,
@@ -106,7 +107,6 @@ create table agent.mcp_tool_catalog (
     constraint mcp_tool_catalog_catalog foreign key (organization_id, server_id, catalog_hash)
         references agent.mcp_catalogs (organization_id, server_id, catalog_hash) on delete cascade
 );
-create index mcp_tool_catalog_by_name on agent.mcp_tool_catalog (organization_id, server_id, remote_name);
 
 -- What a person let runs be offered: a tool as one catalog declared it. Lines are added only, and the newest one of a tool counts.
 create table agent.mcp_approvals (
@@ -124,9 +124,9 @@ create table agent.mcp_approvals (
         references agent.mcp_tool_catalog (organization_id, server_id, catalog_hash, remote_name)
 );
 create index mcp_approvals_newest on agent.mcp_approvals (organization_id, server_id, remote_name, id desc);
-create index mcp_approvals_by_declaration on agent.mcp_approvals (organization_id, server_id, catalog_hash);
 
--- The declarations of a server that are approved now.
+-- The declarations of a server that are approved now. "offset 0" keeps each a look by key: a planner without statistics would compare all
+-- approvals with the whole history.
 create function agent.mcp_approved(of_organization uuid, of_server text) returns setof agent.mcp_tool_catalog
 language sql stable set search_path = '' as $$
     select t.*
@@ -135,9 +135,12 @@ language sql stable set search_path = '' as $$
         where a.organization_id = of_organization and a.server_id = of_server
         order by a.remote_name, a.id desc
     ) newest
-    join agent.mcp_tool_catalog t
-        on t.organization_id = of_organization and t.server_id = of_server
-        and t.catalog_hash = newest.catalog_hash and t.remote_name = newest.remote_name
+    cross join lateral (
+        select * from agent.mcp_tool_catalog c
+        where c.organization_id = of_organization and c.server_id = of_server
+          and c.catalog_hash = newest.catalog_hash and c.remote_name = newest.remote_name
+        offset 0
+    ) t
 $$;
 
 -- What a run remembers of a server, beyond any connection and any process.

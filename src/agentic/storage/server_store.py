@@ -77,9 +77,7 @@ class PostgresServerStore:
             "rejected": _text([each.model_dump(mode="json") for each in catalog.rejected]),
             "conflicts": _text([each.model_dump(mode="json") for each in catalog.conflicts]),
             "remote_names": [tool.remote_name for tool in catalog.tools],
-            "names": [tool.name for tool in catalog.tools],
-            "declaration_hashes": [tool.declaration_hash for tool in catalog.tools],
-            "declarations": [_text(tool.model_dump(mode="json")) for tool in catalog.tools],
+            "tools": _text([_line(tool) for tool in catalog.tools]),
             "resources": resources,
             "endpoint_revision": endpoint_revision,
             "kept": KEPT_CATALOGS,
@@ -295,8 +293,13 @@ def _text(value: object) -> str:
     return json.dumps(value, allow_nan=False)
 
 
+def _line(tool: RemoteTool) -> dict[str, str]:
+    key = {"remote_name": tool.remote_name, "name": tool.name, "declaration_hash": tool.declaration_hash}
+    return {**key, "declaration": tool.model_dump_json()}
+
+
 def _tools(declarations: Iterable[str]) -> list[RemoteTool]:
-    return [RemoteTool.model_validate(json.loads(each)) for each in declarations]
+    return [RemoteTool.model_validate_json(each) for each in declarations]
 
 
 def _offered(row: _Row) -> Catalog:

@@ -95,8 +95,7 @@ with dialled as (
 ), declared as (
     insert into agent.mcp_tool_catalog (organization_id, server_id, catalog_hash, remote_name, name, declaration_hash, declaration)
     select g.organization_id, g.server_id, g.catalog_hash, t.remote_name, t.name, t.declaration_hash, t.declaration
-    from generation g, unnest(%(remote_names)s::text[], %(names)s::text[], %(declaration_hashes)s::text[], %(declarations)s::text[])
-        as t(remote_name, name, declaration_hash, declaration)
+    from generation g, json_to_recordset(%(tools)s::json) as t(remote_name text, name text, declaration_hash text, declaration text)
 ), gone as (
     update agent.mcp_tool_catalog t set withdrawn_at = clock_timestamp()
     from dialled d
@@ -237,12 +236,19 @@ with server as (
     from agent.mcp_servers s
     where s.organization_id = %(organization_id)s and s.server_id = %(server_id)s
 ), known as (
-    select distinct s.organization_id, t.name, t.remote_name
-    from server s
-    join agent.mcp_approvals a on a.organization_id = s.organization_id and a.server_id = s.server_id
-    join agent.mcp_tool_catalog t
-        on t.organization_id = a.organization_id and t.server_id = a.server_id
-        and t.catalog_hash = a.catalog_hash and t.remote_name = a.remote_name
+    select distinct a.organization_id, t.name, a.remote_name
+    from (
+        select distinct x.organization_id, x.server_id, x.remote_name, x.catalog_hash
+        from server s
+        join agent.mcp_approvals x on x.organization_id = s.organization_id and x.server_id = s.server_id
+        where x.catalog_hash is not null
+    ) a
+    cross join lateral (
+        select c.name from agent.mcp_tool_catalog c
+        where c.organization_id = a.organization_id and c.server_id = a.server_id
+          and c.catalog_hash = a.catalog_hash and c.remote_name = a.remote_name
+        offset 0
+    ) t
 ), available as (
     select o.remote_name
     from server s
@@ -253,8 +259,9 @@ with server as (
 ), settled as (
     select organization_id, name, bool_and(withdrawn) as withdrawn
     from (
-        select k.organization_id, k.name, not exists (select from available v where v.remote_name = k.remote_name) as withdrawn
+        select k.organization_id, k.name, v.remote_name is null as withdrawn
         from known k
+        left join available v on v.remote_name = k.remote_name
         union all
         select organization_id, 'mcp.' || server_id || '.read_resource', not (used and resources) from server
     ) tools
