@@ -11,6 +11,8 @@ from agentic.api.errors import FaultBarrier, install
 from agentic.api.events import StreamLimits, event_routes
 from agentic.api.health import health_routes
 from agentic.api.limits import BodyLimit
+from agentic.api.looks import LookLimits
+from agentic.api.mcp_servers import mcp_server_routes
 from agentic.api.ports import ApiPorts
 from agentic.api.runs import run_routes
 from agentic.api.uncertain import uncertain_routes
@@ -23,6 +25,7 @@ def create_api(
     *,
     streams: StreamLimits | None = None,
     failures: FailureLimits | None = None,
+    looks: LookLimits | None = None,
 ) -> FastAPI:
     """The application. Every route takes a bearer token and sees one organization (T1), but ``/healthz`` and those of webhooks.
 
@@ -31,6 +34,7 @@ def create_api(
         authenticator: says who calls.
         streams: bounds of the streams of events in this process.
         failures: how many deliveries of a caller may fail their signature.
+        looks: how many MCP servers are verified at once in this process.
     """
     # no pages of documentation: they would load scripts from a content network, and nothing here is open without a token
     app = FastAPI(title="agentic", openapi_url=None, docs_url=None, redoc_url=None)
@@ -42,6 +46,7 @@ def create_api(
     app.include_router(approval_routes(ports, access))
     app.include_router(uncertain_routes(ports, access))
     app.include_router(artifact_routes(ports, access))
+    app.include_router(mcp_server_routes(ports, access, looks))
     app.include_router(webhook_routes(ports.webhooks, ports.account_events, failures))
     app.add_middleware(BodyLimit)
     app.add_middleware(PlainAddresses)

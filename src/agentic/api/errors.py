@@ -14,16 +14,21 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agentic.api import mcp_failures
 from agentic.api.auth import NotAuthenticated
 from agentic.contract.errors import AgenticError, Conflict, NotFound, NotPermitted, ProgramFault, RetryLater
+from agentic.contract.plain import clean_text
+from agentic.services.mcp.config_check import ServerRefused
+from agentic.services.mcp.failures import RemoteFailure
 
 _log = logging.getLogger(__name__)
 RETRY_AFTER_S = 2
 UNEXPECTED = "something went wrong here; it was recorded, and the same request may be sent again later"
-_MAX_FAULTS = 5
+_MAX_FAULTS = 20
 
 _TABLE: Mapping[type[AgenticError], tuple[int, str]] = {
     NotAuthenticated: (401, "not_authenticated"),
+    ServerRefused: (422, "invalid_request"),
     NotPermitted: (403, "not_permitted"),
     NotFound: (404, "not_found"),
     Conflict: (409, "conflict"),
@@ -44,13 +49,17 @@ class BadRequest(AgenticError):
 def error_response(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """An error as every route answers it."""
     kept = {**_HEADERS.get(status, {}), **(headers or {})}
-    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status, headers=kept)
+    told = clean_text(message)  # a name of the caller's may hold what UTF-8 cannot carry
+    return JSONResponse({"error": {"code": code, "message": told}}, status_code=status, headers=kept)
 
 
 def answer_for(error: AgenticError) -> JSONResponse:
     """The answer to one of our exceptions."""
     if isinstance(error, BadRequest):
         return error_response(422, "invalid_request", str(error))
+    if isinstance(error, RemoteFailure):
+        told = mcp_failures.words_of(error)
+        return error_response(mcp_failures.status_of(error.trouble), mcp_failures.code_of(error.trouble), told)
     status, code = next(_TABLE[ancestor] for ancestor in type(error).__mro__ if ancestor in _TABLE)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.error("a request met a fault of the deployment", exc_info=error)

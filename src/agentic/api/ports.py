@@ -12,6 +12,7 @@ from agentic.services.artifacts.service import Artifacts
 from agentic.services.audit.service import AuditService
 from agentic.services.connections.account_intake import AccountEventIntake
 from agentic.services.journal.service import JournalService
+from agentic.services.mcp.administration import McpServers
 from agentic.services.provider_jobs.intake import WebhookIntake
 from agentic.services.runs.events import RunEventReader
 from agentic.services.runs.ports import RunStore
@@ -31,6 +32,7 @@ class ApiPorts:
         journal: lists and settles uncertain calls.
         audit: checks the records of runs.
         artifacts: reads what calls left.
+        mcp: what people do with MCP servers.
         webhooks: takes what providers report of jobs.
         account_events: takes what providers tell of connected accounts.
         agent: the definition of a name; raises ``ProgramFault`` for a name nobody declared.
@@ -46,6 +48,7 @@ class ApiPorts:
     journal: JournalService
     audit: AuditService
     artifacts: Artifacts
+    mcp: McpServers
     webhooks: WebhookIntake
     account_events: AccountEventIntake
     agent: Callable[[str], AgentDefinition]

@@ -21,9 +21,16 @@ from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.script import Call, Calls, Say
 from agentic.services.connections.fixed import FixedConnections
+from agentic.services.mcp.catalog import read_catalog
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import vendor_tool
+from agentic.services.tools.handlers import egress
+from agentic.services.tools.handlers.errors import UpstreamUnavailableError
+from agentic.storage.server_store import PostgresServerStore
+from tests.integration.mcp.stage import declared
 
+HOST = "tools.vendor.test"
+"""Of the MCP servers that the deployment lets organizations name."""
 SECRET = "a secret that only tests know, long enough to sign with"
 
 
@@ -104,6 +111,17 @@ class Stage:
         )
         return str(id)
 
+    async def server(self, organization: UUID | None = None) -> str:
+        """An MCP server of the organization's own, which has shown one tool and been activated with it; its id."""
+        mine, server_id = organization or self.organization, f"s{uuid4().hex[:12]}"
+        raw = {"server_id": server_id, "endpoint": {"type": "http", "url": f"https://{HOST}/mcp"}}
+        await self.platform.mcp.add(mine, raw, user_id=None)
+        catalog = read_catalog(server_id, [declared("find")])
+        store = PostgresServerStore(self.platform.database, {})
+        await store.observe(mine, server_id, catalog, resources=False, endpoint_revision=1)
+        await self.platform.mcp.activate(mine, server_id, offered_hash=catalog.catalog_hash, user_id=None)
+        return server_id
+
     async def uncertain(self, user: UUID) -> tuple[str, str]:
         """A run whose call came to an unknown end: its id and the call's reference."""
         run, approval = await self.waiting(user)
@@ -120,7 +138,22 @@ class Stage:
 
 
 @pytest.fixture
-async def stage(database: str) -> AsyncIterator[Stage]:
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Where names lead to, in place of name servers; a test adds to it. No other name exists."""
+    known = {"127.0.0.1": "127.0.0.1"}
+
+    async def addresses(origin: egress.Origin) -> list[str]:
+        if origin.host not in known:
+            raise UpstreamUnavailableError(f"{origin.host}: no such host")
+        return [known[origin.host]]
+
+    monkeypatch.setattr(egress, "addresses", addresses)
+    return known
+
+
+@pytest.fixture
+async def stage(database: str, names: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    monkeypatch.setenv("AGENTIC_EGRESS_ALLOW", f"https://{HOST}", prepend=",")  # a test may have named more
     posted: list[str] = []
     faults: dict[str, Exception] = {}
 

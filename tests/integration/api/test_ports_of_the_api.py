@@ -15,8 +15,11 @@ from agentic.bootstrap import api_ports
 from agentic.contract.errors import AgenticError
 from agentic.contract.principal import Principal, Role
 from agentic.services.approvals.models import Verdict
+from agentic.services.mcp.config import Classification
 from agentic.services.runs.models import Append, Lease, RunEnd, RunQuery
+from agentic.services.tools.models import Risk
 from agentic.services.tools.records import JobWait
+from tests.integration.api.conftest import HOST
 
 if TYPE_CHECKING:
     from tests.integration.api.conftest import Stage
@@ -29,6 +32,7 @@ OF_NO_ORGANIZATION: Final = {
     "journal.sweep": "a sweep over all organizations, told nobody",
     "journal.sweep_holds": "a sweep over all organizations, told nobody",
     "artifacts.sweep": "a sweep over all organizations, told nobody",
+    "mcp.probe_due": "a sweep over all organizations, told how many",
     "webhooks.knows": "names of providers, of the deployment",
     "webhooks.receive": "believes a provider's signature; the job's row says whose it is",
     "account_events.challenge": "an address of the deployment's, asked for by a provider",
@@ -38,6 +42,8 @@ OF_NO_ORGANIZATION: Final = {
 }
 OF_A_PRINCIPAL: Final = {"runs.start", "run_store.start"}
 """They make a run for the organization of whoever asks; what they may name of another is a parent, tried apart."""
+MAKES: Final = {"mcp.add"}
+"""Makes a server for the organization of whoever asks; what it may name of another is a connection, tried apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +85,8 @@ class Things:
     request_digest: str
     lease: Lease
     format: str
+    server_id: str
+    offered_hash: str
 
     def arguments(self, method: Method) -> dict[str, Any]:
         """What the method must be given; a parameter of a new name is to be made above."""
@@ -87,6 +95,11 @@ class Things:
             "lease": replace(self.lease, organization_id=self.organization_id),
             "append": Append(format=self.format),
             "end": RunEnd(state="succeeded", answer="done"),
+            "raw": {"server_id": self.server_id, "endpoint": {"type": "http", "url": f"https://{HOST}/other"}},
+            "revision": 3,
+            "said": Classification(risk=Risk.MEDIUM),
+            "remote_name": "find",
+            "remote_names": None,
             "waits": JobWait(job_id=uuid4(), within_s=60),
             "questions": [],
             "query": RunQuery(),
@@ -134,6 +147,8 @@ async def things(stage: "Stage", user: UUID) -> Things:
         request_digest=rows[0]["request_digest"],
         lease=taken.lease,
         format=stage.platform.loop.format,
+        server_id=(server := await stage.server()),
+        offered_hash=(await stage.platform.mcp.diff(stage.organization, server)).new_hash,
     )
 
 
@@ -148,6 +163,7 @@ def missing(like: Things) -> Things:
         session_id=uuid4().hex,
         request_key=uuid4().hex,
         lease=replace(like.lease, run_id=uuid4()),
+        server_id=f"s{uuid4().hex[:12]}",
     )
 
 
@@ -158,7 +174,7 @@ async def outcome(method: Method, given: Things) -> str:
         told = repr([each async for each in answer] if isinstance(answer, AsyncIterator) else await answer)
     except AgenticError as refused:
         told = f"{type(refused).__name__}: {refused}"
-    for name in ("run_id", "approval_id", "artifact_id", "ref", "session_id", "request_key"):
+    for name in ("run_id", "approval_id", "artifact_id", "ref", "session_id", "request_key", "server_id"):
         told = told.replace(str(getattr(given, name)), name)
     return told.replace(str(given.lease.run_id), "led")
 
@@ -203,7 +219,7 @@ async def test_no_method_gives_or_changes_anything_of_another_organization(stage
     scoped = [
         method
         for method in methods(api_ports(stage.platform))
-        if method.name not in OF_NO_ORGANIZATION and method.name not in OF_A_PRINCIPAL
+        if method.name not in {*OF_NO_ORGANIZATION, *OF_A_PRINCIPAL, *MAKES}
     ]
     assert len(scoped) > 20
     for user in (ours.user_id, stranger):  # also where the person is known in both

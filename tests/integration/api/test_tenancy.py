@@ -8,17 +8,25 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
+from agentic.api.webhooks import ACCOUNTS_PATH as ACCOUNT_EVENTS
 from agentic.api.webhooks import PATH as WEBHOOKS
 from agentic.contract.principal import Role
 
 if TYPE_CHECKING:
     from tests.integration.api.conftest import Stage
 
-LISTS = ["/v1/runs", "/v1/approvals", "/v1/uncertain"]
+LISTS = ["/v1/runs", "/v1/approvals", "/v1/uncertain", "/v1/mcp/servers"]
 EVIDENCE = {"evidence": "seen it myself"}
-OPEN: Final = {("GET", "/healthz"), ("POST", WEBHOOKS)}
-"""Routes without a token: one tells nothing, the other believes signatures alone."""
-STARTS: Final = {("POST", "/v1/runs")}
+SHOWN = {"offered_hash": f"c1:{64 * '0'}"}
+BODIES: Final = {
+    ("PATCH", "/v1/mcp/servers/{server_id}"): {"classification": None},
+    ("POST", "/v1/mcp/servers/{server_id}/activate"): SHOWN,
+    ("POST", "/v1/mcp/servers/{server_id}/approve"): SHOWN,
+}
+"""What a route must be told, where that is no evidence."""
+OPEN: Final = {("GET", "/healthz"), ("POST", WEBHOOKS), ("POST", ACCOUNT_EVENTS), ("GET", ACCOUNT_EVENTS)}
+"""Routes without a token: one tells nothing, the others believe signatures alone, or say a provider's own word back to it."""
+MAKES: Final = {("POST", "/v1/runs"), ("POST", "/v1/mcp/servers")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +36,8 @@ class Route:
     method: str
     path: str
     body: bool
+    queries: tuple[str, ...]
+    """Parameters that have to be in its query."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -35,12 +45,21 @@ class Route:
 
     async def ask(self, http: httpx.AsyncClient, ids: Mapping[str, str]) -> httpx.Response:
         """Ask with these ids in the path; an id of a new name is to be made in ``_things`` below."""
-        return await http.request(self.method, self.path.format(**ids), json=EVIDENCE if self.body else None)
+        told = BODIES.get(self.key, EVIDENCE) if self.body else None
+        asked = dict.fromkeys(self.queries, "find")
+        return await http.request(self.method, self.path.format(**ids), json=told, params=asked)
 
 
 def _routes(stage: "Stage") -> list[Route]:
     return [
-        Route(method=method.upper(), path=path, body=told.get("requestBody", {}).get("required", False))
+        Route(
+            method=method.upper(),
+            path=path,
+            body=told.get("requestBody", {}).get("required", False),
+            queries=tuple(
+                each["name"] for each in told.get("parameters", []) if each["in"] == "query" and each["required"]
+            ),
+        )
         for path, methods in stage.api.openapi()["paths"].items()
         for method, told in methods.items()
     ]
@@ -50,12 +69,18 @@ async def _things(stage: "Stage", user: UUID) -> dict[str, str]:
     """One of everything that a route can name."""
     _, ref = await stage.uncertain(user)
     run, approval = await stage.waiting(user)
-    return {"run_id": run, "approval_id": approval, "ref": ref, "artifact_id": await stage.artifact(run)}
+    return {
+        "run_id": run,
+        "approval_id": approval,
+        "ref": ref,
+        "artifact_id": await stage.artifact(run),
+        "server_id": await stage.server(),
+    }
 
 
 def _missing() -> dict[str, str]:
     made = {name: str(uuid4()) for name in ("run_id", "approval_id", "artifact_id")}
-    return {**made, "ref": uuid4().hex[:16]}
+    return {**made, "ref": uuid4().hex[:16], "server_id": f"s{uuid4().hex[:12]}"}
 
 
 async def _answers(stage: "Stage", http: httpx.AsyncClient, ids: Mapping[str, str]) -> dict[tuple[str, str], Any]:
@@ -90,13 +115,15 @@ async def test_what_belongs_to_others_looks_like_what_is_not_there(stage: "Stage
         assert (await http.get(f"/v1/approvals/{things['approval_id']}")).json()["status"] == "pending"
         assert len((await http.get("/v1/uncertain")).json()["uncertain"]) == 1
         assert (await http.post(f"/v1/runs/{things['run_id']}/cancel")).json()["cancelling"] is True
+        server = (await http.get(f"/v1/mcp/servers/{things['server_id']}")).json()
+        assert (server["state"], [tool["state"] for tool in server["tools"]]) == ("active", ["approved"])
 
 
 @pytest.mark.guarantee("T1")
 async def test_every_list_is_empty_for_others_whatever_it_is_asked_for(stage: "Stage") -> None:
     user = await stage.person(Role.APPROVER)
     run = (await _things(stage, user))["run_id"]
-    lists = {route.path for route in _routes(stage) if "{" not in route.path and route.key not in OPEN | STARTS}
+    lists = {route.path for route in _routes(stage) if "{" not in route.path and route.key not in OPEN | MAKES}
     assert lists == set(LISTS)
     elsewhere = uuid4()
     async with stage.as_(user) as ours, stage.as_(await stage.person(Role.ADMIN, elsewhere), elsewhere) as theirs:
