@@ -28,6 +28,8 @@ pytestmark = [
 COMMAND_S = 60
 NO_LINTER = "no Postgres here has plpgsql_check; Debian's package is postgresql-<version>-plpgsql-check"
 
+Supabase = Callable[..., str]
+"""Runs a command of the CLI and gives its standard output."""
 RECORDED = "select version, name, statements from supabase_migrations.schema_migrations order by version"
 
 
@@ -81,9 +83,15 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def supabase(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The CLI in a project that has the migrations; it reports to nobody and reaches no other machine."""
-    shutil.copytree(default_folder(), tmp_path / "supabase" / "migrations")
+def migrations(tmp_path: Path) -> Path:
+    """The folder of the project's migrations, with those of this build."""
+    return shutil.copytree(default_folder(), tmp_path / "supabase" / "migrations")
+
+
+@pytest.fixture
+def supabase(tmp_path: Path, migrations: Path) -> Supabase:
+    """The CLI in a project; it reports to nobody and reaches no other machine. Raises when it fails unless that is expected."""
+    del migrations
     environment = {
         "PATH": os.defpath,
         "HOME": str(tmp_path),
@@ -94,8 +102,8 @@ def supabase(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         "HTTP_PROXY": "http://127.0.0.1:9",
     }
 
-    def run(*arguments: str, at: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    def run(*arguments: str, at: str, fails: bool = False) -> str:
+        done = subprocess.run(
             [CLI, *arguments, "--db-url", at],
             cwd=tmp_path,
             env=environment,
@@ -105,6 +113,8 @@ def supabase(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             timeout=COMMAND_S,
             check=False,
         )
+        assert (done.returncode != 0) is fails, done.stdout + done.stderr
+        return done.stdout
 
     return run
 
@@ -115,73 +125,65 @@ def rows(url: str, query: str) -> list[TupleRow]:
 
 
 async def test_what_the_cli_pushes_is_recorded_to_the_letter_as_our_migrator_records_it(
-    server: Server, supabase: Callable[..., subprocess.CompletedProcess[str]]
+    server: Server, supabase: Supabase, migrations: Path
 ) -> None:
     by_cli, by_us = server.project(), server.project()
-    pushed = supabase("db", "push", "--yes", at=by_cli)
-    assert pushed.returncode == 0, pushed.stderr
-    await migrate(by_us)
+    supabase("db", "push", "--yes", at=by_cli)
+    await migrate(by_us, folder=migrations)
 
     assert rows(by_cli, RECORDED) == rows(by_us, RECORDED)
-    assert await migrate(by_cli) == []
-    assert {found.state for found in await status(by_cli)} == {"applied"}
-    again = supabase("db", "push", "--dry-run", at=by_us)
-    assert again.returncode == 0 and "up to date" in again.stdout, again.stdout + again.stderr
+    assert await migrate(by_cli, folder=migrations) == []
+    assert {found.state for found in await status(by_cli, folder=migrations)} == {"applied"}
+    assert "up to date" in supabase("db", "push", "--dry-run", at=by_us)
+
+
+def set_aside(migrations: Path, folder: Path) -> list[Path]:
+    """Moves the later half of the migrations away; where they are now."""
+    folder.mkdir()
+    files = sorted(migrations.glob("*.sql"))
+    return [file.rename(folder / file.name) for file in files[len(files) // 2 :]]
 
 
 async def test_either_goes_on_where_the_other_stopped(
-    server: Server, supabase: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+    server: Server, supabase: Supabase, migrations: Path, tmp_path: Path
 ) -> None:
-    half = tmp_path / "half"
-    half.mkdir()
-    files = sorted(default_folder().glob("*.sql"))
-    for file in files[: len(files) // 2]:
-        shutil.copy(file, half)
-    ours_first = server.project()
-    await migrate(ours_first, folder=half)
-    pushed = supabase("db", "push", "--yes", at=ours_first)
-    assert pushed.returncode == 0, pushed.stderr
-    assert await migrate(ours_first) == []
+    later = set_aside(migrations, tmp_path / "later")
+    ours_first, theirs_first = server.project(), server.project()
+    await migrate(ours_first, folder=migrations)
+    supabase("db", "push", "--yes", at=theirs_first)
+    for file in later:
+        file.rename(migrations / file.name)
 
-    theirs_first = server.project()
-    whole = tmp_path / "supabase" / "migrations"
-    for file in files[len(files) // 2 :]:
-        (whole / file.name).unlink()
-    assert supabase("db", "push", "--yes", at=theirs_first).returncode == 0
-    assert [done.version for done in await migrate(theirs_first)] == [
-        file.name.partition("_")[0] for file in files[len(files) // 2 :]
-    ]
+    supabase("db", "push", "--yes", at=ours_first)
+    done = await migrate(theirs_first, folder=migrations)
+    assert [f"{each.version}_{each.name}.sql" for each in done] == [file.name for file in later]
+    assert await migrate(ours_first, folder=migrations) == []
     assert rows(ours_first, RECORDED) == rows(theirs_first, RECORDED)
 
 
-async def test_the_advisors_find_no_error_and_would(
-    server: Server, supabase: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+async def test_the_advisors_find_no_error_and_would(server: Server, supabase: Supabase, migrations: Path) -> None:
     project = server.project()
-    await migrate(project)
-    found = supabase("db", "advisors", "--level", "warn", "--fail-on", "warn", at=project)
-    assert found.returncode == 0, found.stdout + found.stderr
+    await migrate(project, folder=migrations)
+    supabase("db", "advisors", "--level", "warn", "--fail-on", "warn", at=project)
 
     with psycopg.connect(project) as connection:
         connection.execute("alter table public.crm_people disable row level security")
-    found = supabase("db", "advisors", "--level", "warn", "--fail-on", "error", at=project)
-    assert found.returncode != 0 and "rls_disabled_in_public" in found.stdout
+    found = supabase("db", "advisors", "--level", "warn", "--fail-on", "error", at=project, fails=True)
+    assert "rls_disabled_in_public" in found
 
 
 async def test_the_linter_finds_no_error_in_any_function_and_would(
-    server: Server, supabase: Callable[..., subprocess.CompletedProcess[str]]
+    server: Server, supabase: Supabase, migrations: Path
 ) -> None:
     if not server.checks_functions:
         pytest.skip(NO_LINTER)
     project = server.project()
-    await migrate(project)
-    found = supabase("db", "lint", "--fail-on", "error", at=project)
-    assert found.returncode == 0, found.stdout + found.stderr
+    await migrate(project, folder=migrations)
+    supabase("db", "lint", "--fail-on", "error", at=project)
 
     with psycopg.connect(project) as connection:
         connection.execute(
             "create function agent.wrong() returns int language plpgsql set search_path = '' as "
             "$$ begin return (select no_such_column from agent.runs limit 1); end $$"
         )
-    found = supabase("db", "lint", "--fail-on", "error", at=project)
-    assert found.returncode != 0 and "no_such_column" in found.stdout
+    assert "no_such_column" in supabase("db", "lint", "--fail-on", "error", at=project, fails=True)
