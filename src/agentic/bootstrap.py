@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from agentic.api.ports import ApiPorts
 from agentic.contract.clock import Clock, SystemClock
-from agentic.contract.errors import ProgramFault
+from agentic.contract.errors import NotFound, ProgramFault
 from agentic.functions.ports import FunctionPorts
 from agentic.runtime.agent.advance import Advance
 from agentic.runtime.agent.definition import AgentDefinition
@@ -27,7 +27,7 @@ from agentic.services.audit.service import AuditService
 from agentic.services.capacity.declared import Capacity
 from agentic.services.connections.account_events import AccountEvents
 from agentic.services.connections.account_intake import AccountEventIntake
-from agentic.services.connections.credential_reader import CredentialReader
+from agentic.services.connections.credential_reader import CredentialReader, CredentialUnusable
 from agentic.services.connections.envelope import VaultKeys
 from agentic.services.connections.service import ConnectionService
 from agentic.services.connections.vault import Vault
@@ -36,6 +36,7 @@ from agentic.services.mcp.administration import McpServers
 from agentic.services.mcp.authentication import Credential
 from agentic.services.mcp.config import StdioLaunch
 from agentic.services.mcp.deployment import launches_from_environment
+from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.mcp.hub import ServerHub
 from agentic.services.mcp.permits import permits_from_environment
 from agentic.services.outbox.service import EventBus, Outbox
@@ -370,7 +371,10 @@ class _Credentials:
         self._organization_id = organization_id
 
     async def resolve(self, reference: str) -> Credential:
-        found = await self._reader.read(self._organization_id, UUID(reference))
+        try:
+            found = await self._reader.read(self._organization_id, UUID(reference))
+        except (CredentialUnusable, NotFound) as refused:
+            raise RemoteFailure(Trouble.UNAUTHORIZED, str(refused)) from refused
         return Credential(secret=SecretStr(found.value), client_id=found.client_id)
 
 

@@ -401,6 +401,40 @@ async def test_a_connection_of_another_organization_is_none_for_a_server(
             await h.add_server(http_config("http://127.0.0.1:1/mcp", auth))
 
 
+@pytest.mark.guarantee("D2")
+async def test_a_credential_that_is_revoked_is_not_used_again_by_a_session_that_was_opened_with_it(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, FIRST)
+
+    async def revoke(ctx: CallContext, args: Any) -> Done:
+        (key,) = await made[0].platform.connections.list(ctx.organization_id)
+        await made[0].platform.connections.revoke(ctx.organization_id, key.id)
+        return Done(id="revoked")
+
+    made: list[Harness] = []
+    own = [World().read("vault.revoke", does=revoke, parallel_safe=False)]
+    script: list[Turn] = [
+        calls("do"),
+        Calls([Call("vault.revoke", {"text": "x"})]),
+        calls(("do", {"n": 2})),
+        calls(("do", {"n": 3})),
+        DONE,
+    ]
+    async with (
+        scripted(tools=[declared("do")]) as peer,
+        harness(tools=own, script=script, connections="vault", database_url=database) as h,
+    ):
+        made.append(h)
+        key = await h.platform.connections.add(h.organization_id, "notes", ApiKey(value="token-1"), label="Key")
+        auth = Authentication(scheme=AuthScheme.BEARER, credential_ref=str(key.id))
+        await h.add_server(http_config(peer.url, auth).model_copy(update={"per_tool": {"do": READ}}))
+        run_id, end = await settled(h, h.agent.model_copy(update={"tools": (*h.agent.tools, "mcp.scripted.*")}))
+        assert end.state == "succeeded"
+        assert await codes(h, run_id) == ["ok", "ok", "server_unauthorized", "server_unauthorized"]
+        assert len(peer.calls("do")) == 1
+
+
 async def test_a_run_re_authenticates_once_with_a_server_whichever_worker_leads_it(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,7 @@ class Asking:
 
     async def _connected(self, ctx: CallContext) -> Connection:
         try:
+            await self._server.admit()
             return await self._server.connection()
         except RemoteFailure as failure:
             if failure.cause is AvailabilityCause.SERVER_UNAUTHORIZED:

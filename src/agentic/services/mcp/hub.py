@@ -62,7 +62,7 @@ class ServerHub:
         store: what there is; told when a server shows something else than it knows.
         registry: where tools are registered.
         launches: the stdio servers of this deployment, by server id, as they are now.
-        vault: the credentials of one organization.
+        vault: the credentials of one organization. One that may not be used is a ``RemoteFailure``.
         permits: the deployment's egress allow-list.
         slots: for everything this process opens.
         tls: trust of a private authority; ``None`` trusts the packaged public ones.
@@ -211,6 +211,7 @@ class ServerHub:
             vault=self._vault(server.organization_id),
             permits=permits_of(server.config, self._permits),
             slots=self._slots,
+            admits=partial(self._admit, server) if server.config.authentication.credential_ref else None,
             told=Teller(organization_id=server.organization_id, server_id=server.server_id),
             seen=seen,
             launchable=server.launchable,
@@ -220,6 +221,10 @@ class ServerHub:
         if self._closed:
             remote.retire()
         return remote
+
+    async def _admit(self, server: StoredServer) -> None:
+        """A session lives on a credential that was read when it began; one that was revoked since is not used again."""
+        await self._vault(server.organization_id).resolve(server.config.authentication.credential_ref or "")
 
     async def _seen(self, server: StoredServer, catalog: Catalog, resources: bool) -> None:
         """Tell the database what it does not know yet. Other processes hear of it there, this one does at its next look.

@@ -61,6 +61,7 @@ class RemoteServer:
         permits: the deployment's egress allow-list.
         slots: shared by all servers of the process.
         told: of sessions that open and end.
+        admits: asked before each call whether our own side still lets the credential be used; raises ``RemoteFailure`` when not.
         seen: told what the server offers each time it is read, before a call goes out.
         launchable: ``False`` for a server whose command this deployment does not know; it is not started.
         tls: trust of a private authority; ``None`` trusts the packaged public ones.
@@ -74,6 +75,7 @@ class RemoteServer:
         permits: Permits,
         slots: Slots,
         told: Teller | None = None,
+        admits: Callable[[], Awaitable[None]] | None = None,
         seen: Seen | None = None,
         launchable: bool = True,
         clock: Clock | None = None,
@@ -84,6 +86,7 @@ class RemoteServer:
         self._permits = permits
         self.slots = slots
         self.told = told
+        self._admits = admits
         self._seen = seen
         self._launchable = launchable
         self._clock = clock or SystemClock()
@@ -110,6 +113,22 @@ class RemoteServer:
             if asked_to_stop() or not opening.cancelled():
                 raise
             raise RemoteFailure(Trouble.CONNECT, _CLOSED) from None
+
+    async def admit(self) -> None:
+        """Refuse to go on with a credential that was taken back here; what was opened with it closes after the calls it has.
+
+        Raises:
+            RemoteFailure: it may not be used any more.
+            AgenticError: the vault cannot say.
+        """
+        if self._admits is None:
+            return
+        try:
+            await self._admits()
+        except RemoteFailure as refused:
+            for session in self._sessions:
+                session.retire(refused.trouble)
+            raise
 
     async def look(self) -> Connection:
         """A connection whose catalog was read for this call, or while it waited for the opening.
@@ -265,6 +284,8 @@ class RemoteServer:
             credential = await self._vault.resolve(auth.credential_ref or "")
         except StorageUnavailable as error:
             raise RemoteFailure(Trouble.CONNECT, "the vault does not answer") from error
+        except RemoteFailure:
+            raise
         except AgenticError as error:
             raise RemoteFailure(Trouble.UNAUTHORIZED, "the vault has no credential under the reference") from error
         return {auth.name or "": credential.secret.get_secret_value()}
