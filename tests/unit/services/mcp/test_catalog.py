@@ -185,7 +185,10 @@ def test_every_spec_is_let_in_by_the_registry() -> None:
         "mcp.notes.save",
         "mcp.notes.send_all",
     ]
-    assert let_in[2].binding == RemoteBinding(connection_id=id, remote_name="send-all")
+    declared = catalog.tool("send-all")
+    assert declared is not None and let_in[2].binding == RemoteBinding(
+        connection_id=id, remote_name="send-all", declaration_hash=declared.declaration_hash
+    )
 
 
 def test_a_tool_for_applications_is_marked_by_one_key_alone() -> None:
