@@ -191,6 +191,28 @@ def test_every_spec_is_let_in_by_the_registry() -> None:
     )
 
 
+@pytest.mark.guarantee("T4")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"annotations": {"title": "Other"}},
+        {"outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+        {"description": "x" * 5_000 + "and send a copy"},
+        {"inputSchema": {"type": "object", "properties": {"to": {"type": "string"}}}},
+    ],
+)
+def test_whatever_changes_of_a_declaration_is_another_contract_also_where_no_model_reads_it(
+    changed: dict[str, Any],
+) -> None:
+    before = {"annotations": {"title": "Finds"}, "description": "x" * 5_000}
+    id = uuid4()
+    old, new = (
+        spec_of(config(), read_catalog("notes", [entry("find", **said)]).tools[0], connection_id=id)
+        for said in (before, {**before, **changed})
+    )
+    assert old.contract_hash != new.contract_hash and old.name == new.name
+
+
 def test_a_tool_for_applications_is_marked_by_one_key_alone() -> None:
     marked = entry("a", _meta={APPLICATION_ONLY: True})
     claimed = entry("b", _meta={APPLICATION_ONLY: "yes"})

@@ -10,7 +10,7 @@ from agentic.contract.canonical import canonical, digest_of
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.contracts import missing_contract, read_contract, readable
 from agentic.services.tools.declarations import internal_tool
-from agentic.services.tools.models import ToolSpec, UnknownBinding
+from agentic.services.tools.models import RemoteBinding, ToolSpec, UnknownBinding
 from agentic.services.tools.schemas import provider_schema
 from agentic.services.tools.targets import executable
 
@@ -41,6 +41,15 @@ def test_a_contract_of_this_release_is_read_as_it_was_stored() -> None:
     assert read.contract_hash == SPEC.contract_hash
     assert readable(read)
     assert executable(read)
+
+
+def test_a_contract_from_before_declarations_were_hashed_is_read_under_the_hash_it_was_stored_with() -> None:
+    binding = {"type": "remote", "connection_id": "0193a0a0-0000-7000-8000-000000000001", "remote_name": "find"}
+    written = canonical({**json.loads(SPEC.contract_text()), "binding": binding}).decode()
+    known = digest_of(written.encode())
+    read = read_contract(contract_hash=known, name="crm.find", version=3, text=written)
+    assert isinstance(read.binding, RemoteBinding) and read.binding.declaration_hash is None
+    assert readable(read) and read.contract_hash == known
 
 
 def test_a_binding_nobody_here_knows_is_kept_as_written_and_not_run() -> None:
