@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from agentic.contract.canonical import canonical, digest_of
+from agentic.contract.json_types import JsonObject
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.contracts import missing_contract, read_contract, readable
 from agentic.services.tools.declarations import internal_tool
@@ -44,7 +45,11 @@ def test_a_contract_of_this_release_is_read_as_it_was_stored() -> None:
 
 
 def test_a_contract_from_before_declarations_were_hashed_is_read_under_the_hash_it_was_stored_with() -> None:
-    binding = {"type": "remote", "connection_id": "0193a0a0-0000-7000-8000-000000000001", "remote_name": "find"}
+    binding: JsonObject = {
+        "type": "remote",
+        "connection_id": "0193a0a0-0000-7000-8000-000000000001",
+        "remote_name": "find",
+    }
     written = canonical({**json.loads(SPEC.contract_text()), "binding": binding}).decode()
     known = digest_of(written.encode())
     read = read_contract(contract_hash=known, name="crm.find", version=3, text=written)
