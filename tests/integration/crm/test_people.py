@@ -112,7 +112,7 @@ async def test_writers_of_different_fields_at_once_lose_nothing_and_the_person_i
         *(saved(db, "Per Hansen", "per@fjord.example", **{field: value}) for field, value in fields.items())
     )
     (row,) = await search_people(db, "bergen norway driftschef", limit=5)
-    assert {field: (await get_person(db, UUID(row["id"])))[field] for field in fields} == fields
+    assert {field: (await get_person(db, UUID(str(row["id"]))))[field] for field in fields} == fields
 
 
 async def test_a_company_that_is_not_there_is_not_found_and_nobody_is_made(db: ScopedDb) -> None:
