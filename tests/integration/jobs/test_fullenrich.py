@@ -118,6 +118,17 @@ async def test_a_definite_refusal_is_told_and_the_same_call_sends_nothing_again(
         assert run_id == job.run_id
 
 
+@pytest.mark.parametrize("words", ["", "Not enough credits", "the budget of this run is exhausted"])
+async def test_an_account_that_has_run_dry_is_no_budget_of_ours(database: str, words: str) -> None:
+    async with jobs_stage(database, script=[SUBMIT, Say("Done.")]) as s:
+        s.vendor.then(Answer(status=402, json={"code": "error.credits.insufficient", "message": words}))
+        run_id, told = await s.submitted()
+        assert told["reason_code"] == "unavailable"
+        run = (await s.h.tree(run_id)).run
+        assert (run["state"], run["partial_reason"]) == ("succeeded", None)
+        assert posts(s) == 1
+
+
 @pytest.mark.guarantee("J5", "J1")
 async def test_a_worker_that_died_after_the_reservation_leaves_one_job_and_no_second_request(database: str) -> None:
     """The next leader of the run finds the claim and the job; whatever became of the request, none follows."""

@@ -1,5 +1,6 @@
 """A provider that says nothing is asked; a job nobody knows of goes to an operator, with its money held (W1, M1; field case 33)."""
 
+import asyncio
 from uuid import UUID, uuid4
 
 import pytest
@@ -63,6 +64,34 @@ async def test_a_silent_job_is_asked_about_after_its_window_and_a_late_callback_
         await s.settle_all()
         assert [line["cost"] for line in await s.lines()] == [CREDIT]
         assert await s.holds() == [("job", "settled")]
+
+
+@pytest.mark.guarantee("M1", "W2")
+async def test_an_answer_and_callbacks_of_the_same_moment_end_the_job_once_at_the_first_one_s_cost(
+    database: str,
+) -> None:
+    """Field case 17: what comes second is shown, and charged to nobody."""
+    async with jobs_stage(database) as s:
+        for _ in range(5):
+            job, batch = await submitted(s)
+            s.vendor.finish(batch, found={"a": "ida@nordlys.example"})
+            estimate = body(batch.id, job.id, credits_=2)
+            await silent_for(s, job)
+            before = len(await s.lines())
+            done = await asyncio.gather(
+                s.post(job.id, estimate),
+                s.h.platform.reconciling.sweep(),
+                s.post(job.id, estimate),
+                s.post(job.id, batch.body()),
+            )
+            assert (done[0], done[2], done[3]) == (200, 200, 200)
+            await s.settle_all()
+            row, lines = await s.read(job.id), (await s.lines())[before:]
+            assert (row.state, len(lines), lines[0]["id"]) == (JobState.COMPLETED, 1, row.usage_id)
+            assert row.cost is not None
+            assert lines[0]["cost"] == int(row.cost["quantity"]) * CREDIT
+            assert row.late_report is not None
+            assert {row.cost["quantity"], row.late_report["cost"]["quantity"]} == {"1", "2"}
 
 
 async def test_an_answer_that_credits_ran_out_is_a_result_with_its_cost(database: str) -> None:
