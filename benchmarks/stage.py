@@ -106,6 +106,7 @@ async def buy(ctx: CallContext, args: Words) -> Done:
 
 
 TOOLS: Final = (find, save, save_slowly, look_up, buy)
+_NAMES: Final = tuple(tool.spec.name for tool in TOOLS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,13 +119,13 @@ class Stage:
     principal: Principal
     server_version: str
 
-    async def lead(self) -> ToolInvocation:
-        """A run of its own, under a lease that outlives the measurement."""
+    async def lead(self, tools: Sequence[str] = _NAMES) -> ToolInvocation:
+        """A run of its own, under a lease that outlives the measurement, with the tools of these names."""
         agent = AgentDefinition(
             name="measured",
             instructions="None.",
             model=_MODEL,
-            tools=tuple(tool.spec.name for tool in TOOLS),
+            tools=tuple(tools),
             ceilings=RunCeilings(max_tool_calls=None, max_cost=_CEILING),
         )
         started = await self.platform.runs.start(agent, "Go.", principal=self.principal, request_key=str(uuid4()))
@@ -137,7 +138,10 @@ class Stage:
             root_run_id=led.root_run_id,
             definition=led.definition_name,
             fence=led.lease.fence,
-            tools={tool.spec.name: tool for tool in self.platform.registry.freeze(agent.tools)},
+            tools={
+                tool.spec.name: tool
+                for tool in self.platform.registry.freeze(agent.tools, self.principal.organization_id)
+            },
             context_trust=led.context_trust,
         )
 

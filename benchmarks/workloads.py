@@ -43,23 +43,23 @@ async def _bare_commit(stage: Stage) -> Step:
 
 
 async def _read(stage: Stage) -> Step:
-    return _other_words(stage, await stage.lead(), "bench.find")
+    return other_words(stage, await stage.lead(), "bench.find")
 
 
 async def _allowed_write(stage: Stage) -> Step:
-    return _other_words(stage, await stage.lead(), "bench.save")
+    return other_words(stage, await stage.lead(), "bench.save")
 
 
 async def _metered_read(stage: Stage) -> Step:
-    return _other_words(stage, await stage.lead(), "bench.look_up")
+    return other_words(stage, await stage.lead(), "bench.look_up")
 
 
 async def _metered_write(stage: Stage) -> Step:
-    return _other_words(stage, await stage.lead(), "bench.buy")
+    return other_words(stage, await stage.lead(), "bench.buy")
 
 
 async def _waiting_write(stage: Stage) -> Step:
-    return _other_words(stage, await stage.lead(), "bench.save_slowly")
+    return other_words(stage, await stage.lead(), "bench.save_slowly")
 
 
 async def _replay(stage: Stage) -> Step:
@@ -78,7 +78,7 @@ async def _replay(stage: Stage) -> Step:
     return step
 
 
-def _other_words(stage: Stage, inv: ToolInvocation, tool: str) -> Step:
+def other_words(stage: Stage, inv: ToolInvocation, tool: str) -> Step:
     """A step whose arguments differ every time, so that none is a replay."""
     numbers = itertools.count()
     mark = uuid4().hex[:8]
