@@ -1,5 +1,6 @@
 """The one place that joins ports and adapters: from what a deployment declares to objects that work together."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -210,6 +211,7 @@ async def open_platform(
     mcp_launches: Mapping[str, StdioLaunch] | None = None,
     max_connections: int = 8,
     stores_on: Callable[[Pool], Database] = Database,
+    supabase: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[Platform]:
     """Join an app to a migrated database until the block ends.
 
@@ -220,6 +222,7 @@ async def open_platform(
             ``AGENTIC_MCP_SERVERS`` names, if it names one (docs/mcp.md).
         max_connections: connections of this process at most.
         stores_on: what the stores reach the pool through; a benchmark counts there.
+        supabase: where ``SUPABASE_URL`` and its key are looked up, for tables of organizations; empty, for those of the database.
 
     Raises:
         RegistryError: naming every fault of every tool declaration.
@@ -234,7 +237,10 @@ async def open_platform(
     clock = clock or SystemClock()
     timings = timings or Timings()
     loop = AgnoLoop(app.models)  # type: ignore[arg-type]
-    async with open_pool(database_url, max_size=max_connections) as pool, _scoped(app, database_url) as scoped:
+    async with (
+        open_pool(database_url, max_size=max_connections) as pool,
+        _scoped(app, database_url, supabase) as scoped,
+    ):
         database = stores_on(pool)
         run_store = PostgresRunStore(database)
         events = PostgresEventStore(database)
@@ -379,13 +385,13 @@ class _Credentials:
 
 
 @asynccontextmanager
-async def _scoped(app: App, database_url: str) -> AsyncIterator[ScopedDatabase | None]:
+async def _scoped(app: App, database_url: str, supabase: Mapping[str, str]) -> AsyncIterator[ScopedDatabase | None]:
     """Opened for an app alone that has tools for it."""
     tables = joined_tables(app.scoped_tables)
     if not app.scoped_tools:
         yield None
         return
-    async with scoped_db(database_url, tables=tables) as scoped:
+    async with scoped_db(database_url, tables=tables, environment=supabase) as scoped:
         yield scoped
 
 

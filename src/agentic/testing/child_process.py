@@ -30,6 +30,7 @@ async def _main(app: str, organization_id: str, run_id: str, lease_s: str, claim
         made,
         os.environ["AGENTIC_CHILD_DATABASE_URL"],
         bus=_NoBus(),
+        supabase={},
         timings=Timings(lease_s=lease, renew_s=lease / 4, fault_retry_s=0.05),
         invoker_settings=InvokerSettings(claim_grace_s=float(claim_grace_s)),
     ) as platform:

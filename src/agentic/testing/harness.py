@@ -36,6 +36,7 @@ from agentic.services.tools.default_invoker import InvokerSettings
 from agentic.services.tools.models import MAX_OUTPUT_BYTES
 from agentic.services.tools.ports import PolicyPort
 from agentic.services.tools.scoped_db import ScopedDatabase
+from agentic.services.tools.scoped_tables import Tables
 from agentic.storage.migrations import migrate
 
 MODEL = "scripted"
@@ -222,6 +223,7 @@ async def harness(
     facts: Sequence[Fact] = (),
     providers: Sequence[JobProvider] = (),
     scoped_tools: Sequence[Callable[[ScopedDatabase], Sequence[Tool]]] = (),
+    scoped_tables: Tables | None = None,
     account_events: Sequence[AccountEvents] = (),
     servers: Sequence[ServerConfig] = (),
     max_output_bytes: int = MAX_OUTPUT_BYTES,
@@ -241,7 +243,9 @@ async def harness(
         policy: what decides; ``None`` for stored rules over the built-in matrix, as in a deployment.
         facts: what rules may ask about calls.
         providers: of jobs; their tools are there beside ``tools``.
-        scoped_tools: makers of tools over the tables of organizations, as in an app.
+        scoped_tools: makers of tools over the tables of organizations, as in an app; they stand in this database, whatever Supabase
+            project the environment names.
+        scoped_tables: a product's own tables, as in an app.
         servers: MCP servers; all of their tools are approved and there beside ``tools``. They are added before the block begins, with
             ``Harness.add_server``, which adds more later.
         account_events: providers that tell of connected accounts.
@@ -264,6 +268,7 @@ async def harness(
             facts=facts,
             providers=providers,
             scoped_tools=scoped_tools,
+            scoped_tables=scoped_tables or {},
             account_events=account_events,
             connections=_accounts(connections),
         )
@@ -273,6 +278,7 @@ async def harness(
             open_platform(
                 app,
                 database_url,
+                supabase={},
                 bus=bus,
                 clock=clock,
                 timings=timings,

@@ -100,7 +100,7 @@ def _checked_filter(table: str, known: frozenset[str], condition: Filter) -> Fil
         case In():
             return In(condition.column, tuple(_literal(table, condition.column, value) for value in condition.values))
         case Contains():
-            if not isinstance(condition.text, str) or not condition.text:
+            if not condition.text:
                 raise _fault(table, f"a text to look for in {condition.column} has at least one character")
             return Contains(condition.column, clean_text(condition.text))
         case _:
@@ -125,7 +125,10 @@ def _escaped(value: Value) -> int:
 
 def _check_column(table: str, known: frozenset[str], column: str) -> None:
     if column == ORGANIZATION:
-        raise _fault(table, "organization_id is neither read, set nor compared with; where rows have one, every query is within it")
+        raise _fault(
+            table,
+            "organization_id is neither read, set nor compared with; where rows have one, every query is within it",
+        )
     if column not in known:
         raise _fault(table, f"there is no column {column!r}; there are {', '.join(sorted(known))}")
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from agentic.bootstrap import App, open_platform
 from agentic.contract.errors import ProgramFault, StorageUnavailable
+from agentic.contract.trust import Trust
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import Tool, internal_tool
 from agentic.services.tools.scoped_db import ScopedDatabase
@@ -15,7 +16,7 @@ from agentic.services.tools.scoped_queries import Row
 from agentic.services.tools.scoped_tables import ORG_SCOPED_TABLES
 from agentic.storage.scoped_db import joined_tables, scoped_db
 from agentic.storage.scoped_supabase import SupabaseRows
-from agentic.testing import RecordingBus
+from agentic.testing import Call, Calls, RecordingBus, Say, harness
 from scoped_stage import PRODUCT_TABLES, Stage
 
 UNREACHABLE = "postgresql://ada:s3cret@127.0.0.1:1/shop"
@@ -65,7 +66,7 @@ class Found(BaseModel):
 
 
 def shop_tools(db: ScopedDatabase) -> Sequence[Tool]:
-    @internal_tool("shop.list_orders", "The orders there are.")
+    @internal_tool("shop.list_orders", "The orders there are.", output_trust=Trust.INTERNAL)
     async def list_orders(ctx: CallContext, args: Nothing) -> Found:
         del args
         return Found(orders=await db.of(ctx.organization_id).select("shop_orders", ["note"], limit=10))
@@ -97,6 +98,29 @@ async def test_an_app_makes_its_tools_of_the_package_s_tables_and_its_own(
         await own.insert("shop_orders", [{"note": "mine"}], returning=["id"])
         assert await own.select("shop_orders", ["note"], limit=10) == [{"note": "mine"}]
         assert await own.select("crm_people", ["id"], limit=10) == []
+
+
+async def test_a_run_reads_the_rows_of_its_own_organization_and_a_harness_keeps_to_its_database(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUPABASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("SUPABASE_SERVICE_ROLE_KEY", "k3y")
+    async with (
+        stage.tables("psycopg") as tables,
+        harness(
+            tools=[],
+            script=[Calls([Call("shop.list_orders", {})]), Say("Done.")],
+            database_url=stage.database,
+            scoped_tools=[shop_tools],
+            scoped_tables=PRODUCT_TABLES,
+        ) as h,
+    ):
+        await tables.of(uuid4()).insert("shop_orders", [{"note": "theirs"}], returning=["id"])
+        await tables.of(h.organization_id).insert("shop_orders", [{"note": "ours"}], returning=["id"])
+        run_id = await h.start()
+        assert (await h.settle(run_id)).state == "succeeded"
+        (answer,) = [text for role, text in await h.messages(run_id) if role == "tool"]
+    assert "ours" in answer and "theirs" not in answer
 
 
 @pytest.mark.parametrize(
