@@ -81,6 +81,9 @@ def retain(
         int | None, typer.Option(min=1, help="Keep events of runs so long; by default 90 days.")
     ] = None,
     outbox_days: Annotated[int | None, typer.Option(min=1, help="Keep sent events so long; by default 7 days.")] = None,
+    deliveries_days: Annotated[
+        int | None, typer.Option(min=1, help="Keep claims and counts of deliveries so long; by default 90 days.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Remove what has been kept long enough, in all organizations, as the daily function does. Runs that go on stay whole."""
@@ -91,7 +94,13 @@ def retain(
     from agentic.cli.records import with_records
     from agentic.services.retention.models import RetentionPeriods
 
-    asked = {"runs_days": runs_days, "spans_days": spans_days, "events_days": events_days, "outbox_days": outbox_days}
+    asked = {
+        "runs_days": runs_days,
+        "spans_days": spans_days,
+        "events_days": events_days,
+        "outbox_days": outbox_days,
+        "deliveries_days": deliveries_days,
+    }
     try:
         periods = RetentionPeriods(**{name: days for name, days in asked.items() if days is not None})
     except ValidationError as error:

@@ -51,6 +51,9 @@ class PostgresRetentionStore:
     async def forget_outbox(self, *, days: int, limit: int) -> int:
         return await self._removed("outbox", ("forget_outbox",), {"days": days, "limit": limit})
 
+    async def forget_deliveries(self, *, days: int, limit: int) -> int:
+        return await self._removed("deliveries", ("forget_deliveries",), {"days": days, "limit": limit})
+
     async def count(self, periods: RetentionPeriods, *, with_bodies_elsewhere: bool) -> Removed:
         row = await self._db.one(self._sql["count"], {**periods.model_dump(), "elsewhere": with_bodies_elsewhere})
         assert row is not None

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tests.integration.cli.conftest import Seed, Shell
 
 pytestmark = pytest.mark.timeout(300)  # each command is a process of its own
-KINDS = ("runs", "span_partitions", "spans", "events", "outbox")
+KINDS = ("runs", "span_partitions", "spans", "events", "outbox", "deliveries")
 
 
 def test_it_says_what_would_go_then_removes_it(seed: "Seed", shell: "Shell", database: str) -> None:

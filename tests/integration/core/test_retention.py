@@ -236,6 +236,45 @@ async def test_a_partition_that_others_hold_waits_for_the_next_sweep(database: s
         assert await retention(h).sweep() == Removed(span_partitions=1)
 
 
+async def test_counts_and_claims_of_deliveries_go_by_their_age_and_those_of_runs_stay(database: str) -> None:
+    async with harness(tools=[], script=[Say("Hi.")], database_url=database) as h:
+        run_id = await h.start()
+        for days in (0, 89, 91, 400):
+            await execute(
+                h,
+                "insert into agent.webhook_drops (provider, reason, day) "
+                "values ('courier', 'duplicate', (clock_timestamp() at time zone 'UTC')::date - %(days)s::int)",
+                days=days,
+            )
+        for scope, of_run, days in (
+            ("webhook.courier", None, 91),
+            ("webhook.courier", None, 89),
+            ("webhook.courier", run_id, 91),
+            ("tool.notes", None, 91),
+        ):
+            await execute(
+                h,
+                "insert into agent.idempotency_keys (organization_id, scope, key, state, request_hash, run_id, idempotency_class, "
+                "created_at, completed_at, output, outcome_status) values (%(o)s, %(scope)s, %(key)s, 'completed', 'h', %(run)s, "
+                "'idempotent', clock_timestamp() - make_interval(days => %(days)s), clock_timestamp(), '', 'ok')",
+                o=h.organization_id,
+                scope=scope,
+                key=str(uuid4()),
+                run=of_run,
+                days=days,
+            )
+        assert await retention(h).preview() == Removed(deliveries=3)
+        assert await retention(h, rows=1).sweep() == Removed(deliveries=3)
+        assert await retention(h).sweep() == NOTHING
+        assert len(await rows(h, "select from agent.webhook_drops")) == 2
+        left_ = await rows(h, "select scope, run_id from agent.idempotency_keys order by scope, run_id")
+        assert [(row["scope"], row["run_id"]) for row in left_] == [
+            ("tool.notes", None),
+            ("webhook.courier", run_id),
+            ("webhook.courier", None),
+        ]
+
+
 def test_spans_and_events_are_not_kept_longer_than_their_runs() -> None:
     with pytest.raises(ValidationError, match="keep runs at least as long"):
         RetentionPeriods(runs_days=30)

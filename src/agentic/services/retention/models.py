@@ -24,6 +24,9 @@ class RetentionPeriods(Value):
     events_days: int = Field(default=90, ge=1, le=LONGEST_DAYS)
     outbox_days: int = Field(default=7, ge=1, le=LONGEST_DAYS)
     """Events that were sent."""
+    deliveries_days: int = Field(default=90, ge=1, le=LONGEST_DAYS)
+    """Counts of deliveries that changed nothing, by their day, and claims on deliveries that are about no run: a provider that repeats
+    one after that is taken for new."""
 
     @model_validator(mode="after")
     def _parts_do_not_outlive_their_run(self) -> Self:
@@ -51,5 +54,7 @@ class Removed:
     """Those that stood in no partition of a month."""
     events: int = 0
     outbox: int = 0
+    deliveries: int = 0
+    """Claims of no run, and counts of a day, provider and reason."""
     left: bool = False
     """Something is left for the next time: too much at once, or a store that did not answer."""

@@ -42,6 +42,10 @@ class RetentionStore(Protocol):
         """Delete events that were sent; how many."""
         ...
 
+    async def forget_deliveries(self, *, days: int, limit: int) -> int:
+        """Delete claims on deliveries of no run, and counts of those that changed nothing; how many rows."""
+        ...
+
     async def count(self, periods: RetentionPeriods, *, with_bodies_elsewhere: bool) -> Removed:
         """What would go now. Changes nothing."""
         ...

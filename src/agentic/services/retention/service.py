@@ -61,6 +61,9 @@ class Retention:
             lambda: store.forget_outbox(days=periods.outbox_days, limit=self._rows),
             self._rows,
         )
+        deliveries, more_deliveries = await self._whole(
+            "deliveries", lambda: store.forget_deliveries(days=periods.deliveries_days, limit=self._rows), self._rows
+        )
         partitions, more_partitions = await self._whole("partitions of spans", self._partition, 1)
         spans, more_spans = await self._whole(
             "spans", lambda: store.forget_spans(days=periods.spans_days, limit=self._rows), self._rows
@@ -72,7 +75,8 @@ class Retention:
             spans=spans,
             events=events,
             outbox=outbox,
-            left=more_events or more_outbox or more_partitions or more_spans or more_runs,
+            deliveries=deliveries,
+            left=more_events or more_outbox or more_deliveries or more_partitions or more_spans or more_runs,
         )
 
     async def _partition(self) -> int:

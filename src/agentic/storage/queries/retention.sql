@@ -78,6 +78,25 @@ with gone as (
 )
 select count(*) as outbox from gone
 
+-- name: forget_deliveries
+-- Claims on deliveries that are about no run, and counts of those that changed nothing. Each part is as large as the batch at most.
+with claims as (
+    delete from agent.idempotency_keys k where k.ctid = any(array(
+        select x.ctid from agent.idempotency_keys x
+        where x.run_id is null and x.scope like 'webhook.%%' and x.created_at < clock_timestamp() - make_interval(days => %(days)s)
+        limit %(limit)s
+    ))
+    returning k.key
+), drops as (
+    delete from agent.webhook_drops d where d.ctid = any(array(
+        select x.ctid from agent.webhook_drops x
+        where x.day < (clock_timestamp() at time zone 'UTC')::date - %(days)s::int
+        limit %(limit)s
+    ))
+    returning d.day
+)
+select (select count(*) from claims) + (select count(*) from drops) as deliveries
+
 -- name: count
 -- What a sweep would remove.
 select
@@ -103,7 +122,14 @@ select
     (
         select count(*) from agent.outbox o
         where o.state = 'sent' and o.sent_at < clock_timestamp() - make_interval(days => %(outbox_days)s)
-    ) as outbox
+    ) as outbox,
+    (
+        select count(*) from agent.idempotency_keys k
+        where k.run_id is null and k.scope like 'webhook.%%'
+          and k.created_at < clock_timestamp() - make_interval(days => %(deliveries_days)s)
+    ) + (
+        select count(*) from agent.webhook_drops d where d.day < (clock_timestamp() at time zone 'UTC')::date - %(deliveries_days)s::int
+    ) as deliveries
 
 -- name: roll_up
 -- Sums of the last days (UTC), today among them, computed anew: a line that was committed late is in them the next time. Lines only
