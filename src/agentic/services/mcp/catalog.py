@@ -24,7 +24,7 @@ from agentic.services.tools.schemas import SchemaRefused, check_schema, provider
 MAX_DESCRIPTION_BYTES: Final = 1_024
 APPLICATION_ONLY: Final = "agentic/application-only"
 """Key of a tool's `_meta` by which a server keeps it from models. It removes an offer and grants nothing."""
-_HASHED: Final = ("name", "description", "annotations", "inputSchema", "outputSchema")
+_HASHED: Final = ("name", "title", "description", "annotations", "inputSchema", "outputSchema")
 MAX_ANNOTATION_BYTES: Final = 4 * 1024
 _MAX_REASON: Final = 1_000
 
@@ -44,7 +44,7 @@ class RemoteTool(Value):
     """Hints for people, at most 4 KiB of them. No decision reads them."""
     application_only: bool = False
     declaration_hash: str
-    """Over name, description, annotations and schemas as they were written."""
+    """Over name, title, description, annotations, schemas and the mark for applications, as they were written."""
 
 
 class RejectionCode(StrEnum):
@@ -172,7 +172,8 @@ def _read(server_id: str, entry: object) -> RemoteTool | Rejected:
         )
     faults = list(_faults(entry))
     try:
-        declaration_hash = digest(nfc({key: entry[key] for key in _HASHED if key in entry}))
+        marked: dict[str, Any] = {"_meta": {APPLICATION_ONLY: True}} if _application_only(entry) else {}
+        declaration_hash = digest(nfc({key: entry[key] for key in _HASHED if key in entry} | marked))
     except (CanonicalError, RecursionError):
         faults.append((RejectionCode.ENTRY, "the declaration is not plain JSON"))
         declaration_hash = ""
@@ -180,7 +181,7 @@ def _read(server_id: str, entry: object) -> RemoteTool | Rejected:
         # places of the schema are the server's text, and what cannot be hashed there would cost all the other tools
         reason = visible("; ".join(text for _, text in faults))[:_MAX_REASON]
         return Rejected(code=faults[0][0], remote_name=remote_name, reason=reason)
-    annotations, meta, output = entry.get("annotations"), entry.get("_meta"), entry.get("outputSchema")
+    annotations, output = entry.get("annotations"), entry.get("outputSchema")
     return RemoteTool(
         remote_name=remote_name,
         name=registry_name(server_id, remote_name),
@@ -188,7 +189,7 @@ def _read(server_id: str, entry: object) -> RemoteTool | Rejected:
         input_schema=dict(entry["inputSchema"]),
         output_schema=dict(output) if isinstance(output, Mapping) and _usable(output) else None,
         annotations=_hints(annotations),
-        application_only=isinstance(meta, Mapping) and meta.get(APPLICATION_ONLY) is True,
+        application_only=_application_only(entry),
         declaration_hash=declaration_hash,
     )
 
@@ -209,6 +210,11 @@ def _faults(entry: Mapping[str, Any]) -> Iterator[tuple[RejectionCode, str]]:
     execution = entry.get("execution")
     if isinstance(execution, Mapping) and execution.get("taskSupport") == "required":
         yield RejectionCode.TASK, "it can be called as a task of the protocol only, which is not supported"
+
+
+def _application_only(entry: Mapping[str, Any]) -> bool:
+    meta = entry.get("_meta")
+    return isinstance(meta, Mapping) and meta.get(APPLICATION_ONLY) is True
 
 
 def _hints(annotations: object) -> dict[str, JsonValue]:

@@ -58,7 +58,7 @@ def drift(old: Catalog, new: Catalog) -> Drift:
 
 
 def _change(old: RemoteTool, new: RemoteTool) -> ToolChange:
-    shown = ("description", "input_schema", "output_schema", "annotations")
+    shown = ("description", "input_schema", "output_schema", "annotations", "application_only")
     fields = tuple(field for field in shown if getattr(old, field) != getattr(new, field))
     lines: list[str] = []
     for field in fields:

@@ -196,6 +196,8 @@ def test_every_spec_is_let_in_by_the_registry() -> None:
     "changed",
     [
         {"annotations": {"title": "Other"}},
+        {"title": "Other"},
+        {"_meta": {APPLICATION_ONLY: True}},
         {"outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}},
         {"description": "x" * 5_000 + "and send a copy"},
         {"inputSchema": {"type": "object", "properties": {"to": {"type": "string"}}}},
