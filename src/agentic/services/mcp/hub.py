@@ -9,7 +9,7 @@ import asyncio
 import logging
 import ssl
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -91,7 +91,8 @@ class ServerHub:
         self._clock = clock or SystemClock()
         self._tls = tls
         self._joined: dict[UUID, dict[str, _Joined]] = {}
-        self._looking: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._alone: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._renewing: set[asyncio.Task[None]] = set()
         self._leaving: set[RemoteServer] = set()
         self._closed = False
 
@@ -101,15 +102,11 @@ class ServerHub:
         Raises:
             StorageUnavailable: the database does not answer, so nobody can say which tools there are.
         """
-        async with self._looking[organization_id]:  # an older answer must not come in behind a newer one
-            revisions = await self._store.revisions(organization_id)
-            known = self._joined.get(organization_id, {})
-            moved = [each for each, at in revisions.items() if self._moved(known.get(each), at)]
-            left = known.keys() - revisions.keys()
-            if moved or left:
-                standings = await self._store.standings(organization_id, moved) if moved else []
-                self._register(organization_id, standings, without=left)
-        self._leaving = {each for each in self._leaving if not each.gone}
+        if await self._moved(organization_id):
+            task = asyncio.create_task(self._renew(organization_id))
+            self._renewing.add(task)
+            task.add_done_callback(self._renewed)
+            await asyncio.shield(task)  # half of it would be tools that nobody knows, so it goes on without who gave up
 
     async def look(self, server: StoredServer) -> tuple[Catalog, bool]:
         """What a server offers now, and whether resources too, read for this.
@@ -138,13 +135,23 @@ class ServerHub:
             SessionNotClosed: a server did not end; the others have.
         """
         self._closed = True
+        if self._renewing:
+            await asyncio.wait(self._renewing)
         remotes = {*self._leaving, *(each.remote for joined in self._joined.values() for each in joined.values())}
         ends = await asyncio.gather(*(remote.aclose() for remote in remotes), return_exceptions=True)
         for end in ends:
             if end is not None:
                 raise end
 
-    def _moved(self, joined: _Joined | None, revision: int) -> bool:
+    async def _moved(self, organization_id: UUID) -> tuple[list[str], set[str]] | None:
+        """The servers that are others than this process has, and those that left; ``None`` when all is as it was."""
+        revisions = await self._store.revisions(organization_id)
+        known = self._joined.get(organization_id, {})
+        moved = [server_id for server_id, at in revisions.items() if self._another(known.get(server_id), at)]
+        left = set(known.keys() - revisions.keys())
+        return (moved, left) if moved or left else None
+
+    def _another(self, joined: _Joined | None, revision: int) -> bool:
         """Whether a server is another than this process has, in its row or in the deployment's file."""
         if joined is None or joined.stored.revision != revision:
             return True
@@ -154,17 +161,34 @@ class ServerHub:
         launch = self._launches.get(joined.stored.server_id)
         return launch != endpoint if joined.stored.launchable else launch is not None
 
-    def _register(self, organization_id: UUID, standings: Iterable[Standing], *, without: Iterable[str]) -> None:
+    async def _renew(self, organization_id: UUID) -> None:
+        async with self._alone[organization_id]:  # an older answer must not come in behind a newer one
+            if found := await self._moved(organization_id):
+                moved, left = found
+                standings = await self._store.standings(organization_id, moved) if moved else []
+                await self._register(organization_id, standings, without=left)
+        self._leaving = {each for each in self._leaving if not each.gone}
+
+    def _renewed(self, task: asyncio.Task[None]) -> None:
+        self._renewing.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited for it may have left
+
+    async def _register(
+        self, organization_id: UUID, standings: Iterable[Standing], *, without: Collection[str]
+    ) -> None:
         """All tools of the organization as one batch: names that clash across servers cost both, whichever came first (N1)."""
         before = self._joined.get(organization_id, {})
-        now = {server_id: each for server_id, each in before.items() if server_id not in set(without)}
+        now = {server_id: each for server_id, each in before.items() if server_id not in without}
         for standing in standings:
             server_id = standing.server.server_id
             now.pop(server_id, None)
             if standing.server.state in _IN_USE:
                 now[server_id] = self._join(standing, before.get(server_id))
         made = {spec.name: each.handler for each in now.values() for spec in each.specs}
-        report = self._registry.register_dynamic(
+        # hundreds of schemas are checked, beside the event loop, which renews the leases of runs
+        report = await asyncio.to_thread(
+            self._registry.register_dynamic,
             [spec for _, each in sorted(now.items()) for spec in each.specs],
             "mcp",
             organization_id=organization_id,

@@ -171,8 +171,12 @@ class RemoteServer:
 
     @property
     def gone(self) -> bool:
-        """Whether nothing of it is left open."""
-        return (self._opening is None or self._opening.done()) and all(session.gone for session in self._sessions)
+        """Whether it is closed for good and nothing of it is left."""
+        return (
+            self._closed
+            and (self._opening is None or self._opening.done())
+            and all(session.gone for session in self._sessions)
+        )
 
     async def aclose(self) -> None:
         """Close everything that is open, for good; an opening that is under way is ended. May be called again after a failure.

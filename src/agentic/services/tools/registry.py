@@ -7,6 +7,7 @@ to one organization. Which of them a new run is shown is decided here, once; wha
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Protocol
 from uuid import UUID
 
@@ -70,6 +71,7 @@ class ToolRegistry:
     def __init__(self, tools: Iterable[Tool], *, states: LiveStates | None = None, facts: Collection[str] = ()) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
         self._arrived: dict[UUID, dict[str, _Arrived]] = {}
+        self._registering = Lock()
         self._states: LiveStates = states or EverythingLive()
         self._facts = frozenset(facts)
 
@@ -194,7 +196,7 @@ class ToolRegistry:
         """Let in tools that an MCP server, a device or a sandbox brings to one organization.
 
         An entry of a name that came from this source before takes its place, or takes it away when it is rejected now. All of it
-        happens at once.
+        happens at once, and may happen in a thread: checking hundreds of schemas takes seconds.
 
         Args:
             source: where all of them come from; overwrites what they say, and their trust with it.
@@ -211,6 +213,18 @@ class ToolRegistry:
         """
         if source == "builtin":
             raise ProgramFault("tools written as code are declared in the app; none is registered while it runs")
+        with self._registering:
+            return self._registered(specs, source, organization_id, handler, set(replacing), set(withheld))
+
+    def _registered(
+        self,
+        specs: Sequence[ToolSpec],
+        source: Source,
+        organization_id: UUID,
+        handler: HandlerOf,
+        replacing: set[str],
+        withheld: set[str],
+    ) -> RegistrationReport:
         arrived = {
             name: each
             for name, each in self._arrived.get(organization_id, {}).items()

@@ -43,14 +43,12 @@ class Rows:
 
     def __init__(self) -> None:
         self.rows: dict[UUID, dict[str, Standing]] = {}
-        self.asked = 0
         self.read: list[str] = []
 
     def put(self, standing: Standing) -> None:
         self.rows.setdefault(standing.server.organization_id, {})[standing.server.server_id] = standing
 
     async def revisions(self, organization_id: UUID) -> Mapping[str, int]:
-        self.asked += 1
         in_use = (ServerState.ACTIVE, ServerState.DEGRADED)
         rows = self.rows.get(organization_id, {})
         return {name: each.server.revision for name, each in rows.items() if each.server.state in in_use}
@@ -243,7 +241,19 @@ async def test_an_operator_who_says_something_else_of_a_tool_changes_its_contrac
 async def test_looks_that_come_together_leave_the_newest_answer(world: World) -> None:
     world.rows.put(standing("find"))
     await asyncio.gather(*(world.hub.refresh(HERE) for _ in range(10)))
-    assert world.rows.asked == 10 and world.rows.read == ["notes"]
+    assert world.rows.read == ["notes"] and world.there("notes.find") == ["notes.find"]
+
+
+async def test_a_look_whose_caller_gave_up_is_finished_all_the_same(world: World) -> None:
+    world.rows.put(standing("find"))
+    looking = asyncio.create_task(world.hub.refresh(HERE))
+    while not world.rows.read:  # noqa: ASYNC110 - the look has got as far as its answer
+        await asyncio.sleep(0)
+    looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    await world.hub.aclose()
+    assert world.there("notes.find") == ["notes.find"]
 
 
 async def test_a_pattern_with_nothing_behind_it_is_no_tool_and_a_line_in_the_log(
