@@ -19,7 +19,7 @@ from agentic.services.connections.secrets import ApiKey
 from agentic.services.mcp.config import Authentication, AuthScheme, Classification, HttpEndpoint, ServerConfig
 from agentic.services.mcp.records import ServerState
 from agentic.services.tools.context import CallContext
-from agentic.services.tools.models import IdempotencyClass, Risk, SideEffects
+from agentic.services.tools.models import MAX_MODEL_TOOLS, IdempotencyClass, Risk, SideEffects
 from agentic.testing import Call, Calls, Harness, Say, Settled, harness
 from core_world import Done, World, rows
 from tests.integration.connections.conftest import FIRST
@@ -112,6 +112,36 @@ async def test_a_servers_tools_are_offered_by_its_pattern_and_called_and_one_tha
         assert await tools(h, run_id) == ["crm.search", "echo", "pid", "read_resource"]
         assert end.state == "succeeded" and await codes(h, run_id) == ["ok", "ok", "invalid_input", "ok"]
         assert (await h.tree(run_id)).run["context_trust"] == "external"
+
+
+async def test_a_pattern_is_bounded_as_the_names_it_stands_for(database: str, tmp_path: Path) -> None:
+    listing = Listing(tmp_path, declared("echo"), declared("pid"), declared("send"))
+    config = listing.server(echo=READ, pid=READ)
+    async with harness(tools=[World().read()], script=[DONE], servers=[config], database_url=database) as h:
+        with pytest.raises(ProgramFault, match=r"may not have mcp\.scripted\.send: it is"):
+            await h.start(agent=h.agent.model_copy(update={"maximum_class": SideEffects.READ}))
+
+        async def shown(*scopes: str, parent: UUID | None = None) -> tuple[UUID, list[str]]:
+            principal = Principal(organization_id=h.organization_id, user_id=h.user_id, scopes=scopes)
+            started = await h.platform.runs.start(
+                h.agent, "Go.", principal=principal, request_key=str(uuid4()), parent=parent
+            )
+            return started.run_id, await tools(h, started.run_id)
+
+        all_of_it = ["echo", "pid", "read_resource", "send"]
+        assert (await shown())[1] == ["crm.search", *all_of_it]
+        assert (await shown("mcp.scripted.*"))[1] == all_of_it
+        above, names = await shown("crm.search", "mcp.scripted.pid")
+        assert names == ["crm.search", "pid"] and (await shown(parent=above))[1] == ["crm.search", "pid"]
+        granted = await rows(h, "select tool from agent.grants where organization_id = %(id)s", id=h.organization_id)
+        assert {row["tool"] for row in granted} == {"crm.search", *(f"mcp.scripted.{name}" for name in all_of_it)}
+
+
+async def test_more_tools_than_a_provider_takes_are_refused_at_the_start(database: str, tmp_path: Path) -> None:
+    config = Listing(tmp_path, *(declared(f"tool_{number}") for number in range(MAX_MODEL_TOOLS))).server()
+    async with harness(tools=[], script=[DONE], servers=[config], database_url=database) as h:
+        with pytest.raises(ProgramFault, match=f"names {MAX_MODEL_TOOLS + 1} tools"):
+            await h.start()
 
 
 @pytest.mark.guarantee("T4")
