@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from agentic.cli.mcp_desk import ServerDesk
-from agentic.cli.mcp_remedies import remedy, stderr_tail
+from agentic.cli.mcp_remedies import its_words, remedy
 from agentic.cli.safe_text import safe_line
 from agentic.contract.errors import AgenticError
 from agentic.services.connections.envelope import VaultKeys
@@ -144,8 +144,7 @@ async def _talk(desk: ServerDesk, standing: Standing) -> AsyncIterator[Step]:
             connection = await remote.look()
             took_s = asyncio.get_running_loop().time() - began
     except RemoteFailure as failure:
-        tail = stderr_tail(failure)
-        said = f"{failure.trouble}: {failure}" + (f"; its stderr ends with:\n{tail}" if tail else "")
+        said = f"{failure.trouble}: {failure}{its_words(failure)}"
         yield _step(name, "handshake and list", said=said, wrong=remedy(failure.trouble))
         return
     greeting, catalog = connection.greeting, connection.catalog

@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from agentic.cli.safe_text import safe
+from agentic.cli.safe_text import safe, safe_line
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 
 _TAIL_LINES: Final = 20
+_MAX_WORDS: Final = 500
 _REMEDIES: Final = {
     Trouble.NOT_STARTED: "install the program, or name where it is with 'path' in the file of servers",
     Trouble.EGRESS: "let its origin through with AGENTIC_EGRESS_ALLOW, or have the operator add it with --operator",
@@ -13,6 +14,8 @@ _REMEDIES: Final = {
     Trouble.CONNECT_TIMEOUT: "the first start of npx or uvx downloads the server; install it beforehand, or add it with a longer "
     "--connect-timeout",
     Trouble.HANDSHAKE: "it does not speak the protocol here; start it by hand and see what it writes to standard output",
+    Trouble.DECLINED: "it asks for a model's answer, for folders or for a form before it answers anything, and nobody gets those here; "
+    "see whether it can be started without",
     Trouble.UNAUTHORIZED: "give the connection a credential that is good: 'agentic connections reconnect'",
     Trouble.FORBIDDEN: "let the account behind the credential use the server, at the server's own administration",
     Trouble.AUTH_UNSUPPORTED: "get a token or an OAuth client there, and configure --auth bearer, header or oauth2",
@@ -30,9 +33,15 @@ def remedy(trouble: Trouble) -> str:
 
 
 def told(failure: RemoteFailure) -> str:
-    """A failure as a person reads it: what happened, what to do, and the end of what the server wrote to stderr."""
+    """A failure as a person reads it: what happened, what to do, what the server says of it, and the end of what it wrote to stderr."""
     status = f", status {failure.status}" if failure.status is not None else ""
     said = f"{failure.trouble}: {failure}{status}; {remedy(failure.trouble)}"
+    return said + its_words(failure)
+
+
+def its_words(failure: RemoteFailure) -> str:
+    """What the server itself said of a failure, on lines of its own; empty when it said nothing."""
+    said = f"\nthe server says: {safe_line(failure.external_text[:_MAX_WORDS])}" if failure.external_text else ""
     tail = stderr_tail(failure)
     return f"{said}\nthe server's stderr ends with:\n{tail}" if tail else said
 

@@ -127,6 +127,9 @@ def test_a_servers_words_move_no_cursor_and_turn_no_line() -> None:
     failure = RemoteFailure(Trouble.HANDSHAKE, "no handshake", stderr="first\n\x1b[31mred")
     assert "\x1b" not in told(failure)
     assert "\\x1b[31mred" in told(failure)
+    words = told(RemoteFailure(Trouble.HANDSHAKE, "no handshake", external_text="needs\x1b[2J\nroots" + "x" * 9_000))
+    assert words.partition("\n")[2].startswith("the server says: needs\\x1b[2J\\nroots")
+    assert len(words) < 1_000
 
 
 def test_a_server_shows_its_command_and_the_names_of_its_settings_alone() -> None:
