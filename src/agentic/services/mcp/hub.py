@@ -87,7 +87,8 @@ class ServerHub:
         self._vault = vault
         self._permits = permits
         self._marks = marks
-        self._slots = slots or Slots()
+        whole = slots or Slots()
+        self._slots: defaultdict[UUID, Slots] = defaultdict(whole.share)
         self._clock = clock or SystemClock()
         self._tls = tls
         self._joined: dict[UUID, dict[str, _Joined]] = {}
@@ -234,7 +235,7 @@ class ServerHub:
             server.config,
             vault=self._vault(server.organization_id),
             permits=permits_of(server.config, self._permits),
-            slots=self._slots,
+            slots=self._slots[server.organization_id],
             admits=partial(self._admit, server) if server.config.authentication.credential_ref else None,
             told=Teller(organization_id=server.organization_id, server_id=server.server_id),
             seen=seen,

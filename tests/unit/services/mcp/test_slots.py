@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from agentic.services.mcp.slots import PREPARATIONS, PROCESS_STARTS, Slots
+from agentic.services.mcp.slots import PREPARATIONS, PROCESS_STARTS, SHARE, Slots
 
 
 async def held(slots: Slots, *, starts_process: bool, of: int) -> int:
@@ -41,6 +41,21 @@ async def test_two_processes_start_at_a_time_and_a_queue_of_them_leaves_room_for
         assert await held(slots, starts_process=False, of=6) == 6
         assert not any(task.done() for task in queued)
     await asyncio.gather(*queued)
+
+
+async def test_an_organization_whose_servers_hang_leaves_room_for_the_others() -> None:
+    slots = Slots()
+    async with AsyncExitStack() as stack:
+        first, second = slots.share(), slots.share()
+        for _ in range(SHARE):
+            await stack.enter_async_context(first.preparing(starts_process=False))
+        more = [asyncio.create_task(_once(first)) for _ in range(10)]
+        await asyncio.sleep(0)
+        assert await held(second, starts_process=True, of=PROCESS_STARTS) == PROCESS_STARTS
+        assert not any(task.done() for task in more)
+    await asyncio.gather(*more)
+    both = await asyncio.gather(*(held(each, starts_process=False, of=SHARE) for each in (first, second)))
+    assert both == [SHARE, SHARE]
 
 
 async def test_whoever_is_cancelled_in_the_queue_takes_no_slot_along() -> None:
