@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from agentic.cli.records import Records
     from agentic.contract.json_types import JsonObject
+    from agentic.services.connections.probing import Probed
     from agentic.services.connections.secrets import Secret
     from agentic.services.connections.service import Checked, ConnectionService, Rotated, TokenEndpoint
 
@@ -114,24 +115,37 @@ def list_connections(context: typer.Context, organization: Organization = None, 
 
 @app.command()
 def check(
-    context: typer.Context, connection: Connection, organization: Organization = None, as_json: Json = False
+    context: typer.Context,
+    connection: Connection,
+    probe: Annotated[
+        bool,
+        typer.Option("--probe", help="Ask the vendor too, by a question that costs nothing, where it documents one."),
+    ] = False,
+    organization: Organization = None,
+    as_json: Json = False,
 ) -> None:
     """Say whether a call could use a connection: its state, its expiry, and whether its secret opens. Exits 1 when not."""
+    from dataclasses import asdict
+
     from agentic.cli.connection_views import connection_view
     from agentic.cli.records import with_records
 
-    async def read(records: "Records") -> "Checked":
-        return await _service(records).check(records.organization_id, connection)
+    async def read(records: "Records") -> "tuple[Checked, Probed | None]":
+        found = await _service(records).check(records.organization_id, connection)
+        return found, await _probed(records, found) if probe and found.usable else None
 
-    found = with_records(settings_of(context).folder, organization, read)
+    found, probed = with_records(settings_of(context).folder, organization, read)
     if as_json:
         view = connection_view(found.connection)
-        show_json({**view, "opens": found.opens, "usable": found.usable, "note": found.note})
+        asked = {"probe": None if probed is None else asdict(probed)} if probe else {}
+        show_json({**view, "opens": found.opens, "usable": found.usable, "note": found.note, **asked})
     else:
         say(
             f"{connection} {'may be used' if found.usable else 'may not be used'}{f': {found.note}' if found.note else ''}"
         )
-    if not found.usable:
+        if probed is not None:
+            say(f"{f'asked {probed.asked}: ' if probed.asked else 'nobody was asked: '}{probed.said}")
+    if not found.usable or (probed is not None and probed.accepted is False):
         raise typer.Exit(1)
 
 
@@ -206,6 +220,37 @@ def _service(records: "Records") -> "ConnectionService":
     from agentic.storage.connection_store import PostgresConnectionStore
 
     return ConnectionService(store=PostgresConnectionStore(records.database), keys=VaultKeys.from_environment())
+
+
+async def _probed(records: "Records", found: "Checked") -> "Probed":
+    from agentic.contract.clock import SystemClock
+    from agentic.services.connections.envelope import VaultKeys
+    from agentic.services.connections.probing import Probed, probe
+    from agentic.services.connections.vault import Vault
+    from agentic.services.provider_jobs.fullenrich.account import fullenrich_origin
+    from agentic.services.tools.connections import Unconnected
+    from agentic.services.tools.handlers.email import NYLAS, nylas_origin
+    from agentic.services.tools.handlers.research import ResearchOrigins
+    from agentic.storage.connection_store import PostgresConnectionStore
+
+    clock, row, research = SystemClock(), found.connection, ResearchOrigins.from_environment()
+    origins = {
+        NYLAS: nylas_origin(),
+        "hunter": research.hunter,
+        "firecrawl": research.firecrawl,
+        "fullenrich": fullenrich_origin(),
+    }
+    store = PostgresConnectionStore(records.database)
+    vault = Vault(store=store, keys=VaultKeys.from_environment(), clock=clock)
+    try:
+        account = await vault.resolve(
+            organization_id=row.organization_id, provider=row.binding.provider, connection_id=row.id
+        )
+        if isinstance(account, Unconnected):
+            return Probed(asked=None, accepted=None, said=f"the connection changed meanwhile ({account.code})")
+        return await probe(account, origins=origins, clock=clock)
+    finally:
+        await vault.aclose()
 
 
 def _told(act: "Callable[[], T]") -> "T":

@@ -57,6 +57,20 @@ def test_an_account_is_connected_listed_checked_connected_again_and_revoked(vaul
         assert "api-key-value" not in ended.out + ended.err
 
 
+def test_a_vendor_is_asked_about_a_connection_only_when_it_is_wanted_and_never_for_money(vault: "Shell") -> None:
+    mail = add(vault, "--secret-stdin").value["id"]
+    asked = vault("connections", "check", mail, "--probe")
+    assert (asked.code, "nobody was asked: mail documents no question that costs nothing" in asked.err) == (0, True)
+    made = vault(
+        "connections", "add", "hunter", "--secret-stdin", "--header", "x-api-key", "--json", typed=f"{SECRET}\n"
+    )
+    away = vault("connections", "check", made.value["id"], "--probe", "--json", HUNTER_ORIGIN="http://127.0.0.1:9")
+    assert (away.code, away.value["usable"]) == (0, True)
+    assert away.value["probe"]["asked"] == "GET http://127.0.0.1:9/v2/account"
+    assert away.value["probe"]["accepted"] is None
+    assert SECRET not in asked.out + asked.err + away.out + away.err
+
+
 def test_an_oauth_client_and_a_persons_consent_are_told_apart(vault: "Shell") -> None:
     endpoint = ["--oauth-client", "ada", "--token-endpoint", "https://login.vendor.example/token"]
     client = add(vault, *endpoint, "--scope", "mail.send", "--label", "one", typed="client-secret\n")

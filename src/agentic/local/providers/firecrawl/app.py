@@ -66,6 +66,8 @@ class Firecrawl(StandIn):
         """Scrape, or say what is wrong. A request without any key is served, as the vendor does; a wrong key is not."""
         if request.key is not None and not self.knows(request):
             return Answer(status=401, json={"success": False, "error": "Unauthorized: Invalid token"})
+        if (request.method, request.path) == ("GET", "/v2/team/credit-usage"):
+            return self._balance(request)
         if (request.method, request.path) != ("POST", "/v2/scrape"):
             return refusal(404, "There is no such endpoint", code="NOT_FOUND")
         body = request.json
@@ -80,6 +82,12 @@ class Firecrawl(StandIn):
             return refusal(500, "The name could not be resolved", code="SCRAPE_DNS_RESOLUTION_ERROR")
         page = self.pages.get(url, Page(markdown="Not found", title="Not found", status=404))
         return Answer(json={"success": True, "data": self._data(url, host, page)})
+
+    def _balance(self, request: Received) -> Answer:
+        if request.key is None:
+            return Answer(status=401, json={"success": False, "error": "Unauthorized"})
+        data = {"remainingCredits": 500, "planCredits": 1000, "billingPeriodStart": None, "billingPeriodEnd": None}
+        return Answer(json={"success": True, "data": data})
 
     def _data(self, url: str, host: str, page: Page) -> dict[str, Any]:
         hit = url in self._cached

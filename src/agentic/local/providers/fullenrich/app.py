@@ -17,6 +17,7 @@ import httpx
 from agentic.local.providers.stand_in import Answer, Received, StandIn
 
 PATH = "/api/v2/contact/enrich/bulk"
+KEY_CHECK_PATH = "/api/v2/account/keys/verify"
 SIGNATURE = "X-Signature-SHA1"
 TRIES = 5
 AGAIN_S = 60.0
@@ -82,6 +83,8 @@ class FullEnrichStandIn(StandIn):
             return self._take(request.json)
         if request.method == "GET" and request.path.startswith(f"{PATH}/"):
             return self._tell(request.path.removeprefix(f"{PATH}/"))
+        if (request.method, request.path) == ("GET", KEY_CHECK_PATH):
+            return Answer(json={"workspace_id": "00000000-0000-4000-8000-00000000000f"})
         return _refusal(404, "error.not_found", "There is no such endpoint")
 
     def take(self, body: Mapping[str, Any]) -> Batch:

@@ -18,6 +18,11 @@ API_ORIGIN = "AGENTIC_API_ORIGIN"
 _MIN_KEY_CHARS = 8
 
 
+def fullenrich_origin(environment: Mapping[str, str] = os.environ) -> str:
+    """The provider's own address, or the stand-in's that ``FULLENRICH_ORIGIN`` holds."""
+    return environment.get("FULLENRICH_ORIGIN") or ORIGIN
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FullEnrichAccount:
     """The account.
@@ -70,7 +75,7 @@ class FullEnrichAccount:
                 f"set FULLENRICH_API_KEY, and {API_ORIGIN} to where fullenrich reaches this deployment's API, such as "
                 "https://api.shop.example"
             )
-        return cls(key=key, callback_origin=callback_origin, origin=environment.get("FULLENRICH_ORIGIN") or ORIGIN)
+        return cls(key=key, callback_origin=callback_origin, origin=fullenrich_origin(environment))
 
     def callback_url(self, job_id: UUID) -> str:
         """Where the provider reports a job."""
