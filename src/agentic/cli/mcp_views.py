@@ -6,97 +6,44 @@ server. ``rejected``, ``conflict`` and ``application_only`` are never offered, w
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import Any, Final, assert_never
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from agentic.api.mcp_views import drift_view, tool_views
+from agentic.api.mcp_views import server_view as api_view
 from agentic.cli.listings import field_table
 from agentic.cli.safe_text import safe, safe_line
 from agentic.cli.times import minute
 from agentic.contract.json_types import JsonArray, JsonObject
-from agentic.services.mcp.catalog import RemoteTool
-from agentic.services.mcp.config import Classification, HttpEndpoint, StdioLaunch
+from agentic.services.mcp.config import HttpEndpoint, StdioLaunch
 from agentic.services.mcp.drift import Drift
-from agentic.services.mcp.records import Standing, StoredServer
+from agentic.services.mcp.records import StoredServer
 
-if TYPE_CHECKING:
-    from datetime import datetime
+__all__ = [
+    "drift_text",
+    "drift_view",
+    "server_note",
+    "server_sheet",
+    "server_table",
+    "server_view",
+    "tool_table",
+    "tool_views",
+]
 
 _MARKS: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def server_view(server: StoredServer) -> JsonObject:
-    """A server as a JSON object. Of its environment the names alone."""
-    config = server.config
-    return {
-        "id": str(server.id),
-        "organization_id": str(server.organization_id),
-        "server_id": server.server_id,
-        "owner": str(config.owner),
-        "state": str(server.state),
-        "revision": server.revision,
-        **_endpoint(server),
-        "auth": str(config.authentication.scheme),
-        "connection_id": _text(server.connection_id),
-        "connect_s": config.timeouts.connect_s,
-        "request_s": config.timeouts.request_s,
-        "classification": classification_view(config.classification),
-        "per_tool": {name: classification_view(said) for name, said in sorted(config.per_tool.items())},
-        "resources": server.resources,
-        "offered_hash": server.offered_hash,
-        "reason": server.reason,
-        "failures": server.failures,
-        "created_at": _time(server.created_at),
-        "verified_at": _time(server.verified_at),
-        "activated_at": _time(server.activated_at),
-        "seen_at": _time(server.seen_at),
-        "retired_at": _time(server.retired_at),
-    }
-
-
-def classification_view(said: Classification) -> JsonObject:
-    """What an operator says of a tool."""
-    return {
-        "side_effects": str(said.side_effects),
-        "risk": str(said.risk),
-        "idempotency": str(said.idempotency),
-        "parallel_safe": said.parallel_safe,
-    }
-
-
-def tool_views(standing: Standing) -> JsonArray:
-    """Every tool that a server offers, offered or does not get to offer, a JSON object each; by state, then by name."""
-    found: JsonArray = []
-    for state, tools in (
-        ("approved", standing.unchanged),
-        ("changed", standing.quarantined),
-        ("waiting", standing.waiting),
-    ):
-        for tool in tools:
-            kept = "application_only" if tool.application_only else state
-            found.append(_tool(standing, tool, kept))
-    for name in standing.withdrawn:
-        found.append(_tool(standing, standing.approved[name], "withdrawn"))
-    for conflict in standing.offered.conflicts:
-        why = f"one name for {', '.join(conflict.remote_names)}"
-        found.append({"remote_name": None, "name": conflict.name, "state": "conflict", "reason": why})
-    for rejected in standing.offered.rejected:
-        found.append(
-            {"remote_name": rejected.remote_name, "name": None, "state": "rejected", "reason": rejected.reason}
-        )
-    return found
-
-
-def drift_view(drift: Drift) -> JsonObject:
-    """A difference as a JSON object."""
-    return {"nothing": drift.nothing, **drift.model_dump(mode="json")}
+    """A server as a JSON object, also how one of the deployment is reached. Of its environment the names alone."""
+    return {**api_view(server), "organization_id": str(server.organization_id), **_endpoint(server)}
 
 
 def server_table(servers: Sequence[JsonObject]) -> Table:
     """Servers, a row each."""
-    table = Table("server", "transport", "state", "last seen", "note", box=None, pad_edge=False)
+    table = _table("server", "transport", "state", "last seen", "note")
     for one in servers:
         seen = minute(str(one["seen_at"])) if one["seen_at"] else ""
         cells = (one["server_id"], one["transport"], one["state"], seen, server_note(one))
@@ -120,7 +67,7 @@ def server_sheet(server: JsonObject) -> RenderableType:
 
 def tool_table(tools: JsonArray) -> Table:
     """Tools, a row each."""
-    table = Table("tool", "state", "class", "remote name", "note", box=None, pad_edge=False)
+    table = _table("tool", "state", "class", "remote name", "note")
     for each in tools:
         one = _object(each)
         said = _said(one["class"]) if "class" in one else ""
@@ -158,6 +105,15 @@ def server_note(server: JsonObject) -> str:
     return "; ".join(notes)
 
 
+def _table(*names: str) -> Table:
+    """The last column takes what room is left, on as many lines as it needs; names are never cut."""
+    table = Table(box=None, pad_edge=False, expand=True)
+    for name in names[:-1]:
+        table.add_column(name, no_wrap=True)
+    table.add_column(names[-1], overflow="fold", ratio=1)
+    return table
+
+
 def _endpoint(server: StoredServer) -> JsonObject:
     endpoint = server.config.endpoint
     match endpoint:
@@ -176,19 +132,6 @@ def _endpoint(server: StoredServer) -> JsonObject:
             assert_never(never)
 
 
-def _tool(standing: Standing, tool: RemoteTool, state: str) -> JsonObject:
-    said = standing.server.config.classified(tool.remote_name)
-    return {
-        "remote_name": tool.remote_name,
-        "name": tool.name,
-        "state": state,
-        "class": classification_view(said),
-        "classified": tool.remote_name in standing.server.config.per_tool,
-        "description": tool.description,
-        "declaration_hash": tool.declaration_hash,
-    }
-
-
 def _said(value: Any) -> str:
     """A classification in a few words."""
     said = _object(value)
@@ -198,11 +141,3 @@ def _said(value: Any) -> str:
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _time(when: "datetime | None") -> str | None:
-    return None if when is None else when.isoformat()
