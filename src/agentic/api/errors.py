@@ -58,6 +58,7 @@ def answer_for(error: AgenticError) -> JSONResponse:
     if isinstance(error, BadRequest):
         return error_response(422, "invalid_request", str(error))
     if isinstance(error, RemoteFailure):
+        _log.warning("a remote tool server could not be used: %s", error)
         told = mcp_failures.words_of(error)
         return error_response(mcp_failures.status_of(error.trouble), mcp_failures.code_of(error.trouble), told)
     status, code = next(_TABLE[ancestor] for ancestor in type(error).__mro__ if ancestor in _TABLE)

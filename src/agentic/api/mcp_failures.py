@@ -12,7 +12,7 @@ from agentic.services.mcp.failures import RemoteFailure, Trouble
 
 _ASK: Final = "ask whoever runs it"
 _WORDS: Final[Mapping[Trouble, str]] = {
-    Trouble.NOT_STARTED: "the server could not be started; it is the deployment's, so ask whoever administers that",
+    Trouble.NOT_STARTED: "the server could not be started here; ask whoever administers this deployment",
     Trouble.EGRESS: "its address, or what its name leads to, is none that this deployment talks to; ask whoever administers it",
     Trouble.CONNECT: "there was no connection to the server; see whether it runs, and whether its name is right",
     Trouble.CONNECT_TIMEOUT: "the server did not finish the handshake in time; see whether it is up",
@@ -47,5 +47,6 @@ def code_of(trouble: Trouble) -> str:
 
 def words_of(failure: RemoteFailure) -> str:
     """What happened and what to do."""
-    status = "" if failure.status is None else f" (status {failure.status})"
+    failed = failure.status is not None and failure.status >= HTTPStatus.BAD_REQUEST
+    status = f" (status {failure.status})" if failed else ""
     return f"{_WORDS[failure.trouble]}{status}"

@@ -20,6 +20,7 @@ from agentic.contract.errors import (
     RegistryError,
     StorageUnavailable,
 )
+from agentic.services.mcp.config_check import ServerRefused
 
 
 class Body(BaseModel):
@@ -49,6 +50,7 @@ async def answer_to(error: Exception) -> httpx.Response:
     ("error", "status", "code"),
     [
         (NotAuthenticated("sign in"), 401, "not_authenticated"),
+        (ServerRefused(("url: no", "server_id: no")), 422, "invalid_request"),
         (NotPermitted("no"), 403, "not_permitted"),
         (NotFound("gone"), 404, "not_found"),
         (Conflict("twice"), 409, "conflict"),
