@@ -1,6 +1,8 @@
 """The demo of somebody else's tool server: real processes, a real child process, and what is left to read of it."""
 
 import json
+import shlex
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -76,6 +78,28 @@ async def test_a_rejected_note_is_not_written_and_all_is_well(agentic: Callable[
     assert ended.status == 0, ended.stderr
     assert (ended.last["rejected"], ended.last["notes"], ended.last["uncertain"]) == (True, 0, 0)
     assert "You rejected it; no note was written." in ended.stderr
+
+
+async def test_in_an_empty_folder_a_server_is_added_activated_and_called_by_a_person_who_is_asked(
+    agentic: Callable[..., Any],
+) -> None:
+    here = agentic()
+    assert (await here.run("db", "migrate")).status == 0
+    command = f"{shlex.quote(sys.executable)} -m agentic.local.mcp_server"
+    added = await here.run("mcp", "add", "pottery", "--stdio", command)
+    assert added.status == 0, added.stderr
+    assert "mcp activate pottery" in added.stderr
+    assert (await here.run("mcp", "activate", "pottery")).status == 0
+    note = ("mcp", "call", "pottery", "add_note", "--arguments", '{"title": "Kiln", "text": "Door sticks"}', "--json")
+    for answer, state in (("n", "rejected"), ("what\ny", None)):
+        async with here.at_terminal(*note) as terminal:
+            await terminal.shows("Approve this call? [y/n]")
+            assert "Door sticks" in terminal.said
+            terminal.type(f"{answer}\n")
+            ended = await terminal.ended()
+        assert ended.status == (1 if state else 0), ended.stderr
+        assert json.loads(ended.stdout)["code"] == state
+    assert _titles(here) == ["Kiln"]
 
 
 @pytest.mark.parametrize("other", [["--enrich"], ["--crash-at", "after-park"], ["--no-vendor-key"]])

@@ -3,7 +3,10 @@
 import json
 import shlex
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -235,10 +238,72 @@ def test_an_address_needs_the_deployments_leave_and_a_credential_the_vault(admin
     own = shell("mcp", "add", "own", "--url", "http://127.0.0.1:9/mcp", "--operator", "--json")
     assert (own.code, own.value["server"]["owner"]) == (1, "operator")
     assert "connect" in own.value["failure"]
-    bearer = ("mcp", "add", "far", "--url", url, "--auth", "bearer")
-    assert "no-such" not in shell(*bearer, "--connection", str(uuid4()), "--no-verify", **allowed).out
-    missing = shell(*bearer, "--connection", str(uuid4()), "--no-verify", **allowed)
+    missing = shell(
+        "mcp", "add", "far", "--url", url, "--auth", "bearer", "--connection", str(uuid4()), "--no-verify", **allowed
+    )
     assert (missing.code, "does not exist in this organization" in missing.err) == (1, True)
+
+
+@contextmanager
+def web_server(*tools: dict[str, Any]) -> Iterator[tuple[str, list[str | None]]]:
+    """A server over HTTP that wants a bearer token: its address, and what each request presented."""
+    presented: list[str | None] = []
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            presented.append(self.headers["authorization"])
+            done: dict[str, Any] = {"content": [{"type": "text", "text": "done"}]}
+            if asked["method"] == "initialize":
+                about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "1"}}
+                done = {"protocolVersion": "2025-11-25", **about}
+            elif asked["method"] == "tools/list":
+                done = {"tools": tools}
+            let_in = presented[-1] == "Bearer tok-4711-abcdef"
+            body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": done}).encode() if "id" in asked else b""
+            self.send_response(401 if not let_in else 200 if body else 202)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body) if let_in else 0))
+            self.end_headers()
+            self.wfile.write(body if let_in else b"")
+
+        def do_GET(self) -> None:
+            self.send_error(405)
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/mcp", presented
+        finally:
+            server.shutdown()
+            thread.join(timeout=10)
+
+
+@pytest.mark.guarantee("T4")
+def test_a_server_over_http_gets_its_token_from_the_vault_and_one_that_does_not_take_it_says_what_to_do(
+    admin: str, shell: "Shell"
+) -> None:
+    shell.variables.update(AGENTIC_VAULT_KEYS="k" * 43 + "=")
+    connection = shell("connections", "add", "web", "--secret-stdin", "--json", typed="tok-wrong-abcdef\n").value["id"]
+    with web_server(tool("echo")) as (url, presented):
+        auth = ("--auth", "bearer", "--connection", connection, "--json")
+        refused = shell("mcp", "add", "web", "--url", url, "--operator", *auth)
+        assert (refused.code, "connections reconnect" in refused.value["failure"]) == (1, True)
+        assert "tok-wrong" not in refused.out + refused.err
+        steps = shell("mcp", "doctor", "web").out
+        assert "web: credential  bearer" in steps
+        assert "unauthorized" in steps
+        assert shell("connections", "reconnect", connection, "--secret-stdin", typed="tok-4711-abcdef\n").code == 0
+        assert shell("mcp", "verify", "web", "--json").value["server"]["state"] == "verified"
+        assert shell("mcp", "activate", "web").code == 0
+        called = shell("mcp", "call", "web", "echo", "--yes", "--json")
+        assert called.code == 0, called.err
+        assert called.value["result"]["data"]["content"] == [{"type": "text", "text": "done"}]
+        assert set(presented) == {"Bearer tok-wrong-abcdef", "Bearer tok-4711-abcdef"}
 
 
 @pytest.mark.guarantee("T4")
