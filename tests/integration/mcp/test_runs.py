@@ -209,6 +209,27 @@ async def test_a_change_that_a_new_session_shows_refuses_the_call_before_it_leav
         assert [tool.remote_name for tool in standing.quarantined] == ["echo"] and standing.withdrawn == ("pid",)
 
 
+async def test_what_one_process_saw_the_others_know_and_one_without_the_command_starts_runs_and_no_server(
+    database: str, tmp_path: Path
+) -> None:
+    listing = Listing(tmp_path, declared("echo"), declared("pid"))
+    config = listing.server(echo=READ, pid=READ)
+    script: list[Turn] = [calls("echo"), DONE]
+    async with (
+        harness(tools=[], script=script, servers=[config], database_url=database) as h,
+        harness(tools=[World().read()], script=script, database_url=database) as other,
+    ):
+        elsewhere = replace(other, organization_id=h.organization_id, user_id=h.user_id, agent=h.agent)
+        first = await elsewhere.start()
+        assert await tools(elsewhere, first) == ["echo", "pid", "read_resource"]
+        assert (await elsewhere.settle(first)).state == "succeeded"
+        assert await codes(elsewhere, first) == ["server_unreachable"]
+        listing.now(declared("echo"), declared("pid", "Something else."))
+        begun = await elsewhere.start()
+        assert (await h.settle(begun)).state == "succeeded" and await codes(h, begun) == ["ok"]
+        assert await tools(elsewhere, await elsewhere.start()) == ["echo", "read_resource"]
+
+
 async def test_a_tool_its_server_took_back_is_unavailable_to_runs_that_have_it_and_left_out_of_new_ones(
     database: str, tmp_path: Path
 ) -> None:
