@@ -128,16 +128,20 @@ def add(
         return
     if tools:
         show(tool_table(tools))
-    _say_what_is_next(name, server, tools, folder)
+    _say_what_is_next(name, server, tools, folder, classified=said is not None)
 
 
-def _say_what_is_next(name: str, server: "JsonObject", tools: "JsonArray", folder: Path | None) -> None:
+def _say_what_is_next(
+    name: str, server: "JsonObject", tools: "JsonArray", folder: Path | None, *, classified: bool
+) -> None:
     from agentic.local.program import command
 
     again = command(folder)
     if server["state"] == "registered":
         say(f"{name} is registered, and nobody has talked to it. Next: {again} mcp verify {name}")
         return
-    say(f"{name} is {server['state']}, {len(tools)} tools. What nobody has classified is a high-risk send. Next:")
-    say(f"  {again} mcp classify {name} TOOL --side-effects read --risk low")
+    unsaid = "" if classified else " What nobody has classified is a high-risk send."
+    say(f"{name} is {server['state']}, {len(tools)} tools.{unsaid} Next:")
+    if not classified:
+        say(f"  {again} mcp classify {name} TOOL --side-effects read --risk low")
     say(f"  {again} mcp activate {name}")
