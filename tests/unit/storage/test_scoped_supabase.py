@@ -38,11 +38,10 @@ def asked_by(answer: Answer) -> tuple[ScopedDb, list[httpx.Request]]:
 WHERE = [Eq("id", 1)]
 
 
-def parts(query: str) -> list[str]:
-    """The parts in one order; the client names written columns in that of a set."""
-    return sorted(
-        ",".join(sorted(part.split(","))) if part.startswith("columns=") else part for part in query.split("&")
-    )
+def parts(query: str) -> list[tuple[str, list[str]]]:
+    """Names and their comma-separated values in one order; the client names written columns in that of a set."""
+    pairs = (part.partition("=") for part in query.split("&"))
+    return sorted((name, sorted(value.split(",")) if name == "columns" else [value]) for name, _, value in pairs)
 
 
 @pytest.mark.guarantee("T1")
