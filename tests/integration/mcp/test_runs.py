@@ -114,6 +114,22 @@ async def test_a_servers_tools_are_offered_by_its_pattern_and_called_and_one_tha
         assert (await h.tree(run_id)).run["context_trust"] == "external"
 
 
+async def test_a_run_without_tools_of_servers_asks_nothing_of_them(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    script: list[Turn] = [Calls([Call("crm.search", {"text": "x"})]), DONE]
+    async with harness(tools=[world.read()], script=script, database_url=database) as h:
+
+        async def refuse(organization_id: UUID) -> None:
+            raise AssertionError("nobody needs to know")
+
+        monkeypatch.setattr(h.platform.servers, "refresh", refuse)
+        assert (await settled(h))[1].state == "succeeded" and world.of("crm.search") == ["x"]
+        with pytest.raises(AssertionError, match="nobody needs to know"):
+            await h.start(agent=h.agent.model_copy(update={"tools": ("crm.search", "mcp.scripted.*")}))
+
+
 async def test_a_pattern_is_bounded_as_the_names_it_stands_for(database: str, tmp_path: Path) -> None:
     listing = Listing(tmp_path, declared("echo"), declared("pid"), declared("send"))
     config = listing.server(echo=READ, pid=READ)
@@ -487,9 +503,10 @@ async def test_a_credential_that_is_revoked_is_not_used_again_by_a_session_that_
 
 
 async def test_a_run_re_authenticates_once_with_a_server_whichever_worker_leads_it(
-    database: str, monkeypatch: pytest.MonkeyPatch
+    database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(VARIABLE, FIRST)
+    caplog.set_level("INFO", logger="agentic.events")
     accepted = ["token-1"]
 
     def on(server: Scripted, asked: Asked) -> Any:
@@ -537,3 +554,6 @@ async def test_a_run_re_authenticates_once_with_a_server_whichever_worker_leads_
             h, "select renewed_at, gave_up_at from agent.mcp_run_marks where run_id = %(id)s", id=run_id
         )
         assert mark["renewed_at"] < mark["gave_up_at"]
+    told = [vars(each) for each in caplog.records if getattr(each, "event_name", "") == "mcp.server.reauthenticated"]
+    assert [(each["run_id"], each["scheme"], each["outcome"]) for each in told] == [(str(run_id), "bearer", "renewed")]
+    assert not any("token-" in str(vars(each)) for each in caplog.records)
