@@ -40,6 +40,7 @@ class JobsStage:
 
     h: Harness
     vendor: FullEnrichStandIn
+    vendor_url: str
     http: httpx.AsyncClient
 
     async def job(
@@ -191,4 +192,4 @@ async def jobs_stage(
             )
             transport = httpx.ASGITransport(api)
             async with httpx.AsyncClient(transport=transport, base_url="https://api.shop.example") as http:
-                yield JobsStage(h=h, vendor=vendor, http=http)
+                yield JobsStage(h=h, vendor=vendor, vendor_url=server.url, http=http)
