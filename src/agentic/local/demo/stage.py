@@ -254,7 +254,7 @@ def _imported(report: ImportReport) -> str:
         (report.merged, "duplicates merged"),
         (report.repaired, "cells repaired"),
         (report.missing_email, "without email"),
-        (len(report.bad), "left out"),
+        (len(report.bad), "skipped"),
     )
     details = ", ".join(f"{count} {what}" for count, what in found if count)
     return f"{len(report.contacts)} people, {len(report.companies)} companies from {report.rows} rows" + (

@@ -7,8 +7,10 @@ from uuid import UUID
 
 from agentic.contract.errors import NotFound
 from agentic.services.tools.handlers.crm.canonical import fold
+from agentic.services.tools.handlers.crm.keyed import ATTEMPTS
 from agentic.services.tools.handlers.crm.people import people_of
 from agentic.services.tools.handlers.crm.reading import one
+from agentic.services.tools.handlers.errors import RetryableUpstreamError
 from agentic.services.tools.scoped_db import ScopedDb
 from agentic.services.tools.scoped_queries import Contains, Eq, Filter, In, IsNull, Order, Row
 
@@ -59,15 +61,20 @@ async def page(db: ScopedDb, list_id: UUID, *, limit: int, offset: int) -> Page:
 
 
 async def create_list(db: ScopedDb, name: str) -> tuple[Row, bool]:
-    """Find or make the list of a name, and whether it is new; names that differ in case and accents alone are one."""
+    """Find or make the list of a name, and whether it is new; names that differ in case and accents alone are one.
+
+    Raises:
+        RetryableUpstreamError: others kept making and deleting it.
+    """
     key = fold(name)
-    while True:  # until it is there: made here, or found before somebody deletes it
+    for _ in range(ATTEMPTS):
         made = await db.upsert(
             LISTS, [{"name": name, "name_key": key}], on=["live_name_key"], existing="keep", returning=COLUMNS
         )
         found = made or await db.select(LISTS, COLUMNS, where=[Eq("live_name_key", key)], limit=1)
         if found:
             return found[0], bool(made)
+    raise RetryableUpstreamError("others keep making and deleting a list of this name; the same call may be made again")
 
 
 async def list_named(db: ScopedDb, name: str) -> Row:
