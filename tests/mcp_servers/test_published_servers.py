@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 
 from agentic.services.mcp.catalog import spec_of
-from agentic.services.mcp.config import Owner, ServerConfig, StdioLaunch, Timeouts
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.mcp.prompts import prompts
 from agentic.services.mcp.results import Answered, ToolFailed, read_result
@@ -19,6 +18,7 @@ from agentic.services.mcp.servers import RemoteServer
 from agentic.services.tools.dynamic import admit
 from tests.integration.mcp.scripted_http import Scripted
 from tests.integration.mcp.stage import call, http_config, server_of
+from tests.mcp_servers.launching import config_of
 from tests.mcp_servers.servers import LOOPBACK, SERVERS, Foreign, search_path
 
 pytestmark = [pytest.mark.usefixtures("nothing_left"), pytest.mark.timeout(180)]
@@ -77,22 +77,6 @@ async def test_a_published_server_over_http_is_called_and_one_that_was_started_a
             assert failure.value.trouble is trouble
             server.drop(connection, failure.value.trouble)
             assert foreign.says in await call(server, tool, **arguments)
-
-
-def config_of(foreign: Foreign, folder: Path, page: Scripted) -> ServerConfig:
-    def placed(text: str) -> str:
-        return text.replace("{folder}", str(folder)).replace("{page}", page.url)
-
-    return ServerConfig(
-        server_id=foreign.name,
-        owner=Owner.OPERATOR,
-        endpoint=StdioLaunch(
-            command=(str(foreign.executable), *map(placed, foreign.arguments)),
-            path=search_path(),
-            variables={name: placed(value) for name, value in foreign.variables.items()},
-        ),
-        timeouts=Timeouts(connect_s=60),
-    )
 
 
 async def answered(server: RemoteServer, foreign: Foreign, folder: Path, page: Scripted) -> str:
