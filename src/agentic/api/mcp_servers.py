@@ -136,8 +136,8 @@ def mcp_server_routes(ports: ApiPorts, access: Access, limits: LookLimits | None
         remote_name: Annotated[str, Query(min_length=1, max_length=128)],
         limit: Annotated[int, Query(ge=1, le=20)] = 1,
     ) -> JSONResponse:
-        found = await mcp.history(caller.organization_id, server_id, remote_name)
-        return JSONResponse({"declarations": [declared_view(each) for each in found[:limit]]})
+        found = await mcp.history(caller.organization_id, server_id, remote_name, limit=limit)
+        return JSONResponse({"declarations": [declared_view(each) for each in found]})
 
     @router.patch("/{server_id}")
     async def classify(caller: Annotated[Caller, Depends(access)], server_id: str, body: Classified) -> JSONResponse:

@@ -1,5 +1,6 @@
 """MCP servers in Postgres. The statements stand in ``queries/servers.sql``; no command of a process ever stands in a row."""
 
+import asyncio
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -161,24 +162,30 @@ class PostgresServerStore:
     async def standings(self, organization_id: UUID, server_ids: Sequence[str]) -> list[Standing]:
         params = {"organization_id": organization_id, "server_ids": [_askable(each) for each in server_ids]}
         rows = await self._db.all(self._sql["standings"], params)
+        # a thousand declarations take a second, which the event loop has not: it renews the leases of runs
+        read = await asyncio.to_thread(lambda: [(_offered(row), _tools(row["approved"])) for row in rows])
         return [
             Standing(
                 server=self._server(row),
-                offered=_offered(row),
-                approved={tool.remote_name: tool for tool in _tools(row["approved"])},
+                offered=offered,
+                approved={tool.remote_name: tool for tool in approved},
             )
-            for row in rows
+            for row, (offered, approved) in zip(rows, read, strict=True)
         ]
 
     async def generations(self, organization_id: UUID, server_id: str) -> list[tuple[str, datetime]]:
         rows = await self._db.all(self._sql["generations"], _key(organization_id, server_id))
         return [(row["catalog_hash"], row["discovered_at"]) for row in rows]
 
-    async def declarations(self, organization_id: UUID, server_id: str, remote_name: str) -> list[Declared]:
-        params = {**_key(organization_id, server_id), "remote_name": _askable(remote_name)}
+    async def declarations(
+        self, organization_id: UUID, server_id: str, remote_name: str, *, limit: int = KEPT_CATALOGS
+    ) -> list[Declared]:
+        params = {**_key(organization_id, server_id), "remote_name": _askable(remote_name), "limit": limit}
         rows = await self._db.all(self._sql["declarations"], params)
         if not rows:
             raise _unknown(server_id)
+        known = [row for row in rows if row["declaration"] is not None]
+        tools = await asyncio.to_thread(_tools, [row["declaration"] for row in known])
         return [
             Declared(
                 catalog_hash=row["catalog_hash"],
@@ -188,9 +195,7 @@ class PostgresServerStore:
                 approved_at=row["approved_at"],
                 approved_by=row["approved_by"],
             )
-            for row in rows
-            if row["declaration"] is not None
-            for tool in _tools([row["declaration"]])
+            for row, tool in zip(known, tools, strict=True)
         ]
 
     async def due(self, *, limit: int) -> list[tuple[UUID, str]]:

@@ -303,6 +303,20 @@ async def test_a_changed_tool_waits_until_somebody_has_read_the_difference(vendo
         assert await states(api) == {"find": "approved", "new": "approved"}
 
 
+async def test_what_a_tool_was_declared_as_is_kept_the_newest_first(vendor: Scripted, stage: "Stage") -> None:
+    async with stage.as_(await stage.person(Role.ADMIN)) as api:
+        await activated(api, vendor)
+        for words in ("Finds more.", "Finds all."):
+            vendor.tools = [declared("find", words)]
+            assert (await api.post(f"{NOTES}/verify")).status_code == 200
+        for limit, expected in ((1, 1), (2, 2), (20, 3)):
+            asked = await api.get(f"{NOTES}/declarations", params={"remote_name": "find", "limit": limit})
+            told = [(one["description"], one["approved_at"] is not None) for one in asked.json()["declarations"]]
+            assert told == [("Finds all.", False), ("Finds more.", False), ("Finds notes.", True)][:expected]
+        nobodys = await api.get(f"{NOTES}/declarations", params={"remote_name": "fnid"})
+        assert nobodys.json() == {"declarations": []}
+
+
 async def test_a_class_is_said_of_all_or_of_one_tool_and_taken_back(vendor: Scripted, stage: "Stage") -> None:
     async with stage.as_(await stage.person(Role.ADMIN)) as api:
         await activated(api, vendor)

@@ -222,15 +222,17 @@ class McpServers:
         """The catalogs of a server that are kept, the newest first: hash, and when it was first seen."""
         return await self._store.generations(organization_id, server_id)
 
-    async def history(self, organization_id: UUID, server_id: str, remote_name: str) -> list[Declared]:
-        """Every declaration of one tool that is kept, the newest first.
+    async def history(
+        self, organization_id: UUID, server_id: str, remote_name: str, *, limit: int = 200
+    ) -> list[Declared]:
+        """The declarations of one tool that are kept, the newest first.
 
         The contract of a run names the declaration that its calls were validated against by its hash, which is in one of these.
 
         Raises:
             NotFound: there is no such server.
         """
-        return await self._store.declarations(organization_id, server_id, remote_name)
+        return await self._store.declarations(organization_id, server_id, remote_name, limit=limit)
 
     async def probe_due(self, *, limit: int = MAX_PROBES) -> Probed:
         """Verify the servers of all organizations whose probe is due; none of them keeps another from its probe.

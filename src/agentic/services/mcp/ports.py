@@ -164,8 +164,10 @@ class ServerStore(Revisions, Sightings, Protocol):
         """Every catalog of the server that is kept, the newest first: its hash and when it was first seen."""
         ...
 
-    async def declarations(self, organization_id: UUID, server_id: str, remote_name: str) -> list[Declared]:
-        """Every declaration of one tool that is kept, the newest first; a catalog in which it could not be carried has none.
+    async def declarations(
+        self, organization_id: UUID, server_id: str, remote_name: str, *, limit: int = 200
+    ) -> list[Declared]:
+        """The declarations of one tool that are kept, the newest first; a catalog in which it could not be carried has none.
 
         Raises:
             NotFound: there is no such server.

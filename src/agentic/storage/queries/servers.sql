@@ -332,6 +332,7 @@ left join lateral (
 ) a on true
 where s.organization_id = %(organization_id)s and s.server_id = %(server_id)s
 order by c.discovered_at desc
+limit %(limit)s
 
 -- name: due
 -- Takes servers of any organization whose probe is due, longest first. Each is put off, so that nobody else takes it.
