@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from agentic.local.demo.casting import SAMPLE
+from agentic.services.tools.handlers.crm.importing import csv_file
 from agentic.services.tools.handlers.crm.importing.contacts import Contact
 from agentic.services.tools.handlers.crm.importing.csv_file import MAX_BYTES, ImportReport, load_contacts
 from agentic.services.tools.handlers.crm.importing.problems import CsvProblem
@@ -115,3 +116,28 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         load_contacts(tmp_path / "none.csv")
     with pytest.raises(CsvProblem, match="not a regular file"):
         load_contacts(Path("/dev/null"))
+
+
+def test_a_file_of_too_many_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_file, "MAX_ROWS", 2)
+    rows = "name,email,company\nPer,,A\n,,B\n"
+    assert load(tmp_path, rows).rows == 2
+    with pytest.raises(CsvProblem, match="more than 2 rows; split the export"):
+        load(tmp_path, f"{rows}Ida,,A\n")
+
+
+def test_a_bad_row_is_named_without_what_stood_in_it_and_keeps_no_other_out(tmp_path: Path) -> None:
+    secret = "s" * 5000
+    report = load(tmp_path, f"name,email,company,notes,website\nPer,per@x.example,A,{secret},\nIda,,A,,see notes\n")
+    assert [contact.name for contact in report.contacts] == ["Ida"]
+    assert report.contacts[0].domain is None
+    assert [str(bad) for bad in report.bad] == ["line 2: notes: String should have at most 4000 characters"]
+
+
+def test_one_domain_is_one_company_however_the_file_writes_it(tmp_path: Path) -> None:
+    report = load(
+        tmp_path,
+        "name,email,company,website\nPer,,Bücher,https://www.bücher.example/\nIda,,Buecher AG,xn--bcher-kva.example\n",
+    )
+    assert [company.domain for company in report.companies] == ["xn--bcher-kva.example"]
+    assert report.memberships == (0, 0)
