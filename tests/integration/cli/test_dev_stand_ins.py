@@ -1,5 +1,6 @@
 """``agentic dev --stand-ins``: an app that knows its vendors by its environment alone, and never reaches one."""
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,8 @@ pytestmark = pytest.mark.timeout(300)  # each command is a process of its own
 
 APP = """
 import json, re
+from pathlib import Path
+import inngest
 from agentic import AgentDefinition, App
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.script import Call, Calls, Say
@@ -42,11 +45,22 @@ SCRIPT = [
     Calls([Call("email.send", {"to": ["ida@nordlys.example"], "subject": "Hello", "body": "Hi Ida"})]),
     Say("Done."),
 ]
+def functions(client, workflows):
+    mail = inngest.TriggerEvent(event="agentic/account.event.v1", expression="event.data.type == 'message.created'")
+
+    @client.create_function(fn_id="mail-arrived", trigger=mail)
+    async def arrived(ctx):
+        with Path("arrived").open("a") as file:
+            file.write(json.dumps(dict(ctx.event.data)) + chr(10))
+
+    return [arrived]
+
 tools = [*research_tools(ResearchKeys.from_environment(), origins=ResearchOrigins.from_environment()), *email_tools(origin=nylas_origin())]
 app = App(
     tools=tools,
     providers=[FullEnrich(FullEnrichAccount.from_environment())],
     account_events=[NylasEvents.from_environment()],
+    functions=functions,
     agents=[AgentDefinition(name="scout", instructions="Find and write.", model="script",
         tools=(*(tool.spec.name for tool in tools), "fullenrich.submit", "fullenrich.collect"))],
     models={"script": lambda: ScriptedModel(script=SCRIPT)},
@@ -68,11 +82,12 @@ def test_an_app_calls_every_vendor_s_stand_in_and_is_told_what_becomes_of_it(tmp
         announced = (tmp_path / ".agentic" / "dev.json").read_text()
         vendors = {
             name.removesuffix("_ORIGIN").lower(): url
-            for name, url in httpx.Response(200, text=announced).json()["stand_ins"].items()
+            for name, url in json.loads(announced)["stand_ins"].items()
             if name.endswith("_ORIGIN") and name != "AGENTIC_API_ORIGIN"
         }
         assert set(vendors) == {"exa", "parallel", "firecrawl", "hunter", "fullenrich", "nylas"}
         assert "VAULT" not in announced
+        arrived = tmp_path / "arrived"
         headers = {"Authorization": f"Bearer {bare('token').out.strip()}"}
         with (
             httpx.Client(base_url=address, trust_env=False, timeout=30, headers=headers) as http,
@@ -122,8 +137,11 @@ def test_an_app_calls_every_vendor_s_stand_in_and_is_told_what_becomes_of_it(tmp
                 "where name = 'agentic/account.event.v1' order by created_at"
             ).fetchall()
             assert told == [{"type": "message.created", "id": "msg-7"}, {"type": "grant.expired", "id": None}]
-            [mailbox] = rows.execute("select state from agent.connections").fetchall()
+            [mailbox] = rows.execute("select id, state from agent.connections").fetchall()
             assert mailbox["state"] == "needs_reauth"
+            [line] = until(lambda: arrived.exists() and arrived.read_text().splitlines())
+            heard = json.loads(line)  # by the product's own function, which asked for mail alone
+            assert (heard["object_id"], heard["connection_id"]) == ("msg-7", str(mailbox["id"]))
     with developing(bare, "--stand-ins"), psycopg.connect(database) as connection:
         states = connection.execute("select state from agent.connections").fetchall()
         assert states == [("connected",)], "the next start connects the one mailbox again"

@@ -1,16 +1,20 @@
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pydantic import BaseModel
 
 from agentic.contract.errors import ProgramFault, RegistryError
 from agentic.services.policy.facts import Fact, FactReader, FactRegistry, NoAnswer
+from agentic.services.policy.packaged_facts import with_packaged
+from agentic.services.policy.recipients import recipient_facts
 from agentic.services.policy.url_seen import seen_addresses, url_seen
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import internal_tool
+from agentic.services.tools.handlers.email import Email
 from agentic.services.tools.models import SideEffects
 from agentic.services.tools.registry import build_registry
 from policy_world import question, spec
@@ -137,3 +141,50 @@ async def test_an_address_counts_as_seen_only_when_all_of_it_stood_there(argumen
 
 def test_punctuation_after_an_address_is_read_both_ways() -> None:
     assert seen_addresses(["(https://fjord.example/x)."]) >= {"https://fjord.example/x", "https://fjord.example/x)"}
+
+
+async def _no_words(_ctx: CallContext) -> list[str]:
+    return []
+
+
+async def _wrote_to_per(_organization_id: UUID, addresses: Sequence[str]) -> list[str]:
+    return [address for address in addresses if address.lower() == "per@fjord.example"]
+
+
+def email(*to: str) -> Email:
+    return Email.model_validate({"to": list(to), "subject": "Hello", "body": "Hi"})
+
+
+@pytest.mark.parametrize(
+    ("to", "new"),
+    [
+        (["per@fjord.example"], 0),
+        (["PER@fjord.example", "per@fjord.example"], 0),
+        (["per@fjord.example", "ida@nordlys.example"], 1),
+        (["ida@nordlys.example", "bo@nordlys.example"], 2),
+    ],
+)
+async def test_new_is_whom_the_organization_never_wrote_to(to: list[str], new: int) -> None:
+    is_new, how_many = recipient_facts(_wrote_to_per)
+    assert await how_many.resolve(question().context, email(*to)) == new
+    assert await is_new.resolve(question().context, email(*to)) is (new > 0)
+
+
+async def test_a_fact_of_the_package_is_found_outside_rules_and_is_no_answer_of_another_tool() -> None:
+    registry = with_packaged([], words=_no_words, written_to=_wrote_to_per)
+    context = question().context
+    assert await registry.find("new_recipients", context, email("ida@nordlys.example")) == 1
+    assert await registry.find("new_recipients", context, question().model) is None
+    assert await registry.find("nothing_of_the_kind", context, email("ida@nordlys.example")) is None
+
+
+async def test_an_app_s_own_fact_of_that_name_counts_and_url_seen_is_not_to_be_replaced() -> None:
+    async def ours(ctx: CallContext, args: BaseModel) -> bool:
+        return True
+
+    own = Fact(name="recipient_is_new", type="bool", resolve=ours)
+    registry = with_packaged([own], words=_no_words, written_to=_wrote_to_per)
+    assert registry.get("recipient_is_new") is own
+    assert registry.names == {"recipient_is_new", "new_recipients", "url_seen"}
+    with pytest.raises(ProgramFault, match="url_seen is declared twice"):
+        with_packaged([Fact(name="url_seen", resolve=ours)], words=_no_words, written_to=_wrote_to_per)
