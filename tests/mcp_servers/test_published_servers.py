@@ -6,7 +6,8 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -53,6 +54,47 @@ async def test_a_published_server_that_shows_its_environment_shows_nothing_of_ou
     async with server_of(config_of(BY_NAME["everything"], folder, page)) as server:
         seen = json.loads(await call(server, "get-env"))
     assert seen.keys() == {"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL"}
+
+
+async def test_every_kind_of_content_that_a_published_server_makes_is_read_and_its_bytes_are_kept_beside(
+    folder: Path, page: Scripted
+) -> None:
+    kept: list[tuple[int, str]] = []
+
+    def keep(body: bytes, media_type: str) -> UUID:
+        kept.append((len(body), media_type))
+        return uuid4()
+
+    async with server_of(config_of(BY_NAME["everything"], folder, page)) as server:
+        connection = await server.connection()
+
+        async def read(name: str, **arguments: Any) -> tuple[list[str], dict[str, Any]]:
+            raw = await connection.session.request("tools/call", {"name": name, "arguments": arguments}, timeout_s=30)
+            tool = connection.catalog.tool(name)
+            assert tool is not None
+            found = read_result(raw, keep=keep, output_schema=tool.output_schema)
+            assert isinstance(found, Answered)
+            content = found.data["content"]
+            assert isinstance(content, list)
+            return [str(block["type"]) for block in content if isinstance(block, dict)], dict(found.data)
+
+        assert (await read("get-tiny-image"))[0] == ["text", "image", "text"]
+        assert (await read("get-resource-links", count=2))[0] == ["text", "resource_link", "resource_link"]
+        assert (await read("get-resource-reference", resourceType="Blob", resourceId=1))[0][1] == "resource"
+        weather = (await read("get-structured-content", location="Chicago"))[1]
+    assert "conditions" in str(weather["structured"]) and "structured_invalid" not in weather
+    assert [media_type for _, media_type in kept] == ["image/png", "text/plain"] and all(size for size, _ in kept)
+
+
+async def test_a_call_that_is_given_up_on_leaves_a_published_server_to_the_others(folder: Path, page: Scripted) -> None:
+    async with server_of(config_of(BY_NAME["everything"], folder, page)) as server:
+        long = {"duration": 3, "steps": 3}
+        other = asyncio.ensure_future(call(server, "trigger-long-running-operation", **long))
+        with pytest.raises(RemoteFailure) as failure:
+            await call(server, "trigger-long-running-operation", timeout_s=0.5, **long | {"duration": 600})
+        assert failure.value.trouble is Trouble.TIMEOUT
+        assert await call(server, "get-sum", a=1, b=1) == "The sum of 1 and 1 is 2."
+        assert "completed" in await other
 
 
 @pytest.mark.parametrize(
