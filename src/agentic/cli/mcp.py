@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentic.cli.mcp_add import add
+from agentic.cli.mcp_add import add, configure
 from agentic.cli.mcp_call import call
 from agentic.cli.mcp_doctor import doctor, prompts
 from agentic.cli.mcp_options import (
@@ -29,6 +29,7 @@ app = typer.Typer(
     name="mcp", no_args_is_help=True, help="Adds tool servers of others, says what their tools do, and approves them."
 )
 app.command("add")(add)
+app.command("configure")(configure)
 app.command("call")(call)
 app.command("doctor")(doctor)
 app.command("prompts")(prompts)

@@ -44,7 +44,7 @@ async def put_down(
     """
     await _first_member(desk)
     name = str(raw["server_id"])
-    user_id = None if raw["owner"] == "operator" else desk.acting(person)
+    user_id = _who(desk, raw, person)
     wrote = launch is not None and _write(desk, name, launch)
     try:
         await desk.servers.add(desk.organization_id, raw, user_id=user_id)
@@ -52,15 +52,64 @@ async def put_down(
         if wrote:
             put_launch(desk.file, name, None)
         raise
+    return await _looked_at(desk, name, verify=verify)
+
+
+async def put_otherwise(
+    desk: ServerDesk,
+    name: str,
+    changes: Mapping[str, Any],
+    launch: StdioLaunch | None,
+    *,
+    person: UUID | None,
+    verify: bool,
+) -> tuple[JsonObject, JsonArray]:
+    """Configure a server otherwise; how it stands then, and what it offers.
+
+    Args:
+        changes: fields of ``ServerConfig`` in place of those it has; ``timeouts`` are put over those it has.
+        launch: another command, of a stdio server, in the file: for every organization that has the server.
+        person: as in ``put_down``.
+        verify: whether to look at it.
+
+    Raises:
+        ServerRefused: it may not stand so.
+        NotFound: there is no such server.
+        Conflict: it is retired, or was changed at the same time.
+        AddedUnusable: it stands, and cannot be used.
+    """
+    server = (await desk.servers.server(desk.organization_id, name)).server
+    before = server.config.model_dump(mode="json")
+    if isinstance(server.config.endpoint, StdioLaunch):
+        before["endpoint"] = {"type": "stdio"}
+    elif launch is not None:
+        raise Conflict(f"{name} is reached over HTTP; add a server of another name for a command")
+    if changes:
+        waits = {**before["timeouts"], **changes.get("timeouts", {})}
+        raw = {**before, **changes, "timeouts": waits}
+        await desk.servers.reconfigure(
+            desk.organization_id, raw, revision=server.revision, user_id=_who(desk, raw, person)
+        )
+    if launch is not None:
+        put_launch(desk.file, name, launch)
+    return await _looked_at(desk, name, verify=verify)
+
+
+async def _looked_at(desk: ServerDesk, name: str, *, verify: bool) -> tuple[JsonObject, JsonArray]:
     if verify:
         try:
             await desk.verify(name)
         except Unusable as unusable:
             server = server_view((await desk.servers.server(desk.organization_id, name)).server)
-            message = f"{name} is registered; {unusable}\nwhen that is mended: {desk.again} mcp verify {name}"
+            message = f"{name} is {server['state']}; {unusable}\nwhen that is mended: {desk.again} mcp verify {name}"
             raise AddedUnusable(message, server) from unusable
     standing = await desk.servers.server(desk.organization_id, name)
     return server_view(standing.server), tool_views(standing)
+
+
+def _who(desk: ServerDesk, raw: Mapping[str, Any], person: UUID | None) -> UUID | None:
+    """Whose role is asked for: nobody's where the deployment's own server is configured at its own command line."""
+    return None if raw["owner"] == "operator" else desk.acting(person)
 
 
 def _write(desk: ServerDesk, name: str, launch: StdioLaunch) -> bool:
@@ -73,7 +122,9 @@ def _write(desk: ServerDesk, name: str, launch: StdioLaunch) -> bool:
     if standing == launch:
         return False
     if standing is not None:
-        raise Conflict(f"{desk.file} has another command for {name}; choose another name, or change the command there")
+        raise Conflict(
+            f"{desk.file} has another command for {name}; choose another name, or change it with 'mcp configure {name} --stdio'"
+        )
     put_launch(desk.file, name, launch)
     if launch.home is not None:  # not before the name has passed, because it is a part of this path
         Path(launch.home).mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -17,7 +17,7 @@ from agentic.bootstrap import App, Platform, open_platform, workflows
 from agentic.cli.event_bus import bus_of
 from agentic.cli.records import check_schema, home_of
 from agentic.cli.starting import LeftToTheSweep
-from agentic.contract.errors import ProgramFault
+from agentic.contract.errors import Conflict, ProgramFault
 from agentic.contract.lanes import Lane
 from agentic.contract.principal import Principal, RunCeilings
 from agentic.contract.results import ErrorCode, ToolResult
@@ -94,6 +94,7 @@ def call(folder: Path | None, wanted: Wanted, *, organization: UUID | None, user
 
     Raises:
         ProgramFault: there is no such tool for new runs, or the schema is not this build's.
+        Conflict: the request key stands for another call, which is as it was.
         StorageUnavailable: nobody answers at the database.
     """
     home = home_of(folder)
@@ -173,6 +174,8 @@ class _Calling:
             match phase:
                 case Done():
                     return await self._answered(phase.answer())
+                case Failed(code="node_reused"):
+                    raise Conflict("this request key stands for another call; give each call a key of its own")
                 case Failed(code=code, message=message):
                     return await self._failed(code, message)
                 case Partial(reason=reason):

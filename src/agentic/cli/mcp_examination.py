@@ -15,6 +15,7 @@ from agentic.cli.mcp_remedies import its_words, remedy
 from agentic.cli.safe_text import safe_line
 from agentic.contract.errors import AgenticError
 from agentic.services.connections.envelope import VaultKeys
+from agentic.services.connections.models import ConnectionState
 from agentic.services.connections.service import ConnectionService
 from agentic.services.mcp.config import AuthScheme, HttpEndpoint, StdioLaunch
 from agentic.services.mcp.config_check import server_faults
@@ -128,11 +129,12 @@ async def _credential(desk: ServerDesk, standing: Standing) -> Step:
     said = f"{auth.scheme}, connection {auth.credential_ref} {found.connection.state}"
     if found.usable:
         return _step(name, "credential", said=said)
-    wrong = (
-        f"{desk.again} connections reconnect {auth.credential_ref}"
-        if found.opens
-        else "set AGENTIC_VAULT_KEYS as it was"
-    )
+    if found.connection.state is ConnectionState.REVOKED:
+        wrong = f"{desk.again} mcp configure {name} --auth … --connection ANOTHER"
+    elif found.opens:
+        wrong = f"{desk.again} connections reconnect {auth.credential_ref}"
+    else:
+        wrong = "set AGENTIC_VAULT_KEYS as it was"
     return _step(name, "credential", said=f"{said}: {found.note}", wrong=wrong)
 
 

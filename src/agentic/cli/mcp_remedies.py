@@ -11,8 +11,8 @@ _REMEDIES: Final = {
     Trouble.NOT_STARTED: "install the program, or name where it is with 'path' in the file of servers",
     Trouble.EGRESS: "let its origin through with AGENTIC_EGRESS_ALLOW, or have the operator add it with --operator",
     Trouble.CONNECT: "see whether it runs and can be reached from here; a stdio server says why on stderr, below",
-    Trouble.CONNECT_TIMEOUT: "the first start of npx or uvx downloads the server; install it beforehand, or add it with a longer "
-    "--connect-timeout",
+    Trouble.CONNECT_TIMEOUT: "the first start of npx or uvx downloads the server; wait longer with 'agentic mcp configure NAME "
+    "--connect-timeout 120', or install it beforehand",
     Trouble.HANDSHAKE: "it does not speak the protocol here; start it by hand and see what it writes to standard output",
     Trouble.DECLINED: "it asks for a model's answer, for folders or for a form before it answers anything, and nobody gets those here; "
     "see whether it can be started without",

@@ -96,6 +96,8 @@ def test_a_server_is_added_classified_activated_and_called_once_after_an_approva
     waits = shell(*note, "--json", typed="")
     assert (waits.code, waits.value["state"], len(home.all())) == (3, "waiting", 2)
     assert "leaves the organization" in waits.err
+    other = shell(*note, "--arguments", '{"title": "b", "text": "b"}')
+    assert (other.code, "stands for another call" in other.err) == (1, True)
     assert shell("approvals", "approve", waits.value["approval_id"]).code == 0
     for _ in range(2):
         done = shell(*note, "--json")
@@ -329,6 +331,24 @@ def test_a_stdio_server_gets_its_credential_from_the_vault_in_the_one_variable_i
     assert (secret.code, "use the scheme env" in secret.err, "tok-4711" in secret.err) == (1, True, False)
 
 
+def test_a_server_is_reached_otherwise_and_only_another_way_to_it_has_to_be_activated_again(
+    admin: str, shell: "Shell"
+) -> None:
+    broken = shell("mcp", "add", "pottery", "--stdio", f"{sys.executable} -c pass", "--json")
+    assert (broken.code, broken.value["server"]["state"]) == (1, "registered")
+    mended = shell("mcp", "configure", "pottery", "--stdio", NOTES, "--connect-timeout", "60", "--json")
+    assert mended.code == 0, mended.err
+    assert (mended.value["server"]["state"], mended.value["server"]["connect_s"]) == ("verified", 60)
+    assert shell("mcp", "activate", "pottery").code == 0
+    waits = shell("mcp", "configure", "pottery", "--request-timeout", "5", "--no-verify", "--json").value["server"]
+    assert (waits["state"], waits["connect_s"], waits["request_s"]) == ("active", 60, 5)
+    elsewhere = shell("mcp", "configure", "pottery", "--url", "http://127.0.0.1:9/mcp", "--no-verify", "--json")
+    assert (elsewhere.value["server"]["state"], elsewhere.value["server"]["transport"]) == ("registered", "http")
+    back = shell("mcp", "configure", "pottery", "--stdio", NOTES)
+    assert (back.code, "reached over HTTP" in back.err) == (1, True)
+    assert shell("mcp", "configure", "nobody", "--connect-timeout", "60").code == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -342,6 +362,10 @@ def test_a_stdio_server_gets_its_credential_from_the_vault_in_the_one_variable_i
         ("add", "x", "--stdio", "no-program-of-this-name"),
         ("add", "x", "--stdio", "sh", "--env", "nothing"),
         ("classify", "x"),
+        ("configure", "x"),
+        ("configure", "x", "--stdio", "sh", "--url", "https://tools.vendor.example"),
+        ("configure", "x", "--env", "A=b"),
+        ("configure", "x", "--auth", "none", "--auth-name", "KEY"),
     ],
 )
 def test_a_command_that_makes_no_sense_is_misuse_and_writes_nothing(arguments: tuple[str, ...], shell: "Shell") -> None:
