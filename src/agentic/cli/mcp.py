@@ -59,7 +59,7 @@ def list_servers(context: typer.Context, organization: Organization = None, as_j
 
 @app.command("show")
 def show_server(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
-    """Show one server: where it is in its life, how it is reached, and the catalogs it has shown."""
+    """Show one server. How it is reached, where it is in its life, and the catalogs it has shown."""
     from agentic.cli.mcp_desk import at_desk
     from agentic.cli.mcp_views import server_sheet, server_view
 
@@ -78,7 +78,7 @@ def show_server(context: typer.Context, name: Name, organization: Organization =
 
 @app.command("tools")
 def list_tools(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
-    """List the tools of a server: what is approved, what waits, what changed, and what is not carried and why."""
+    """List the tools of a server. What is approved, what waits, what changed, and what is not carried and why."""
     from agentic.cli.mcp_desk import at_desk
     from agentic.cli.mcp_views import tool_table, tool_views
 
@@ -96,7 +96,7 @@ def list_tools(context: typer.Context, name: Name, organization: Organization = 
 
 @app.command()
 def verify(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
-    """Connect to a server and write down what it offers now. Exits 1 when it cannot be used."""
+    """Look at what a server offers now. It is written down, and nothing else changes. Exits 1 when it cannot be used."""
     from agentic.cli.mcp_desk import at_desk
     from agentic.cli.mcp_views import server_view, tool_table, tool_views
 
@@ -122,7 +122,7 @@ def activate(
     person: Person = None,
     as_json: Json = False,
 ) -> None:
-    """Activate a verified server: its tools are approved as it showed them, and offered to runs that start from now on."""
+    """Approve a verified server as it showed itself. Its tools are offered to runs that start from now on."""
     from agentic.cli.mcp_desk import at_desk
     from agentic.cli.mcp_views import server_view, tool_table, tool_views
 
@@ -144,7 +144,7 @@ def activate(
 
 @app.command()
 def diff(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
-    """Show what a server offers otherwise than it was approved, in its own words. Exits 1 when something waits for a person."""
+    """Show what differs from what was approved. In the server's own words. Exits 1 when something waits for a person."""
     from agentic.cli.mcp_desk import at_desk
     from agentic.cli.mcp_views import drift_text, drift_view
 
@@ -173,7 +173,7 @@ def approve(
     person: Person = None,
     as_json: Json = False,
 ) -> None:
-    """Approve tools as a server declares them now; without any, all of it, and what it withdrew is forgotten."""
+    """Approve tools as a server declares them now. Without any, all of them, and what it withdrew is forgotten."""
     from agentic.cli.mcp_desk import at_desk
 
     async def act(desk: "ServerDesk") -> tuple[str, ...]:
@@ -237,7 +237,7 @@ def retire(
     person: Person = None,
     as_json: Json = False,
 ) -> None:
-    """End a server for good: the next call of any run is refused, and its name is not used again."""
+    """End a server for good. The next call of any run is refused, and its name is not used again."""
     from agentic.cli.mcp_desk import at_desk
 
     async def act(desk: "ServerDesk") -> bool:

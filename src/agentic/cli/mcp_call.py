@@ -31,7 +31,7 @@ def call(
     person: Person = None,
     as_json: Json = False,
 ) -> None:
-    """Make one call, the way of every call: decided, made once, bounded. Exits 1 when it fails, 3 when it waits for a person."""
+    """Make one governed call by hand. Decided, made once, bounded like any other. Exits 1 when it fails, 3 when it waits for a person."""
     from agentic.cli.mcp_calling import Wanted, read_arguments
     from agentic.cli.mcp_calling import call as make
     from agentic.cli.mcp_person import asked_here

@@ -38,7 +38,7 @@ def doctor(
 
 
 def prompts(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
-    """List the prompts of a server, for you to look at: a stranger's words, never put before a model."""
+    """List the prompts of a server, for you to look at. They are a stranger's words, never put before a model."""
     from rich.table import Table
 
     from agentic.cli.mcp_desk import Unusable, at_desk
