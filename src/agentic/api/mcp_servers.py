@@ -21,8 +21,15 @@ from agentic.api.ports import ApiPorts
 from agentic.contract.errors import Conflict, NotFound, NotPermitted
 from agentic.contract.principal import Role
 from agentic.contract.values import Value
-from agentic.services.mcp.config import Authentication, AuthScheme, Classification, HttpEndpoint, Owner, ServerConfig
-from agentic.services.mcp.config import Timeouts as Waits
+from agentic.services.mcp.config import (
+    Authentication,
+    AuthScheme,
+    Classification,
+    HttpEndpoint,
+    Owner,
+    ServerConfig,
+    Timeouts,
+)
 from agentic.services.mcp.records import ServerState, Standing, StoredServer
 
 _URL_CHARS = 2_048
@@ -73,7 +80,7 @@ class NewServer(Value):
                 token_endpoint=auth.token_endpoint,
                 token_scopes=auth.token_scopes,
             ),
-            timeouts=Waits(connect_s=self.connect_s, request_s=self.request_s),
+            timeouts=Timeouts(connect_s=self.connect_s, request_s=self.request_s),
             classification=self.classification,
             per_tool=self.per_tool,
             max_output_bytes=self.max_output_bytes,
