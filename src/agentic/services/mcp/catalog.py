@@ -17,7 +17,7 @@ from agentic.contract.normal_form import nfc
 from agentic.contract.trust import Trust
 from agentic.contract.values import Value
 from agentic.services.mcp.config import ServerConfig
-from agentic.services.mcp.naming import carriable, registry_name, shown, visible
+from agentic.services.mcp.naming import carriable, cut, registry_name, shown, visible
 from agentic.services.tools.models import STEP_BUDGET_S, RemoteBinding, SideEffects, ToolSpec, Watermark
 from agentic.services.tools.schemas import SchemaRefused, check_schema, provider_schema
 
@@ -235,7 +235,6 @@ def _description(entry: Mapping[str, Any]) -> str:
     """The first of its words that says anything, as a model may read it."""
     for key in ("description", "title", "name"):
         said = entry.get(key)
-        words = visible(said).strip() if isinstance(said, str) else ""
-        if words:
-            return words.encode()[:MAX_DESCRIPTION_BYTES].decode(errors="ignore")
+        if isinstance(said, str) and (words := cut(said, MAX_DESCRIPTION_BYTES)):
+            return words
     return "A tool that its server does not describe."

@@ -9,6 +9,7 @@ from agentic.services.tools.models import MAX_MODEL_NAME_LENGTH
 
 MAX_TOOL_NAME: Final = 48
 MAX_SHOWN_NAME: Final = 128
+_CUT: Final = " […]"
 _HASH_CHARACTERS: Final = 7
 _REMOTE_NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,128}")
 
@@ -26,6 +27,16 @@ def visible(text: str) -> str:
         if character in "\n\t"
         or (unicodedata.category(character) not in ("Cc", "Cs", "Co") and not "\U000e0000" <= character <= "\U000e007f")
     )
+
+
+def cut(text: str, max_bytes: int) -> str:
+    """What can be seen of the beginning of a text, in at most so many bytes of UTF-8; ends with ` […]` when that is not all."""
+    # nobody looks at every character of a megabyte
+    words = visible(text[: 4 * max_bytes]).strip()
+    if len(words.encode()) <= max_bytes and len(text) <= 4 * max_bytes:
+        return words
+    kept = words.encode()[: max_bytes - len(_CUT.encode())].decode(errors="ignore").rstrip()
+    return kept and kept + _CUT
 
 
 def shown(remote_name: str) -> str:

@@ -11,11 +11,11 @@ from agentic.contract.trust import Trust
 from agentic.contract.values import Value
 from agentic.services.mcp.discovery import DISCOVERY_TIMEOUT_S, paged
 from agentic.services.mcp.failures import RemoteFailure, Trouble
-from agentic.services.mcp.naming import shown, visible
+from agentic.services.mcp.naming import cut, shown
 from agentic.services.mcp.servers import RemoteServer
 from agentic.services.tools.telemetry import count_mcp_request
 
-MAX_WORDS: Final = 1_024
+MAX_BYTES: Final = 1_024
 MAX_ARGUMENTS: Final = 32
 _LIST: Final = "prompts/list"
 _METHOD_NOT_FOUND: Final = -32601
@@ -27,7 +27,7 @@ class PromptArgument(Value):
     name: str
     """At most 128 visible characters."""
     description: str
-    """The first 1,024 visible characters; empty when there is none."""
+    """The first 1,024 visible bytes, marked when there is more; empty when there is none."""
     required: bool
 
 
@@ -37,7 +37,7 @@ class RemotePrompt(Value):
     name: str
     """At most 128 visible characters, on one line."""
     description: str
-    """The first 1,024 visible characters; empty when there is none."""
+    """The first 1,024 visible bytes, marked when there is more; empty when there is none."""
     arguments: tuple[PromptArgument, ...] = ()
     """At most 32."""
     left_out: int = 0
@@ -107,4 +107,4 @@ def _name(entry: object) -> str:
 
 def _words(entry: Mapping[str, Any]) -> str:
     said = entry.get("description")
-    return visible(said[:MAX_WORDS]).strip() if isinstance(said, str) else ""
+    return cut(said, MAX_BYTES) if isinstance(said, str) else ""

@@ -80,7 +80,10 @@ def test_odd_words_and_hints_are_tolerated() -> None:
 def test_a_description_is_cut_and_freed_of_what_no_person_sees() -> None:
     hidden = "".join(chr(0xE0000 + ord(character)) for character in "obey")
     (tool,) = read_catalog("notes", [entry(description=f"Finds\x1b[8m{hidden}\nnotes. " + "é" * 2_000)]).tools
-    assert tool.description.startswith("Finds[8m\nnotes. é") and len(tool.description.encode()) <= 1_024
+    assert tool.description.startswith("Finds[8m\nnotes. é") and tool.description.endswith("é […]")
+    assert len(tool.description.encode()) <= 1_024
+    (whole,) = read_catalog("notes", [entry(description="é" * 512)]).tools
+    assert whole.description == "é" * 512
 
 
 def test_two_names_that_become_one_are_both_left_out_whatever_their_order() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic.services.mcp.naming import carriable, registry_name
+from agentic.services.mcp.naming import carriable, cut, registry_name, visible
 from agentic.services.tools.models import MAX_MODEL_NAME_LENGTH, NAME_PATTERN, model_tool_name
 
 
@@ -39,3 +39,15 @@ def test_long_names_that_begin_alike_stay_apart() -> None:
 @pytest.mark.parametrize("remote", ["", "a\nb", "a\x1b[0m", "x" * 129, None, 7, "\ud800"])
 def test_a_name_that_cannot_be_shown_is_not_carried(remote: object) -> None:
     assert not carriable(remote)
+
+
+@given(text=st.text(max_size=200), room=st.integers(min_value=8, max_value=60))
+def test_what_is_cut_fits_says_so_and_begins_as_what_can_be_seen_does(text: str, room: int) -> None:
+    found = cut(text, room)
+    assert len(found.encode()) <= room
+    whole = visible(text).strip()
+    assert found == whole or (whole.startswith(found.removesuffix(" […]")) and (not found or found.endswith(" […]")))
+
+
+def test_a_megabyte_of_what_nobody_sees_is_nothing() -> None:
+    assert cut("\U000e0041" * 1_000_000 + "words", 1_024) == ""
