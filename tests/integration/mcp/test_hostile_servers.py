@@ -149,7 +149,7 @@ async def test_an_effect_that_is_never_answered_is_unknown_at_its_deadline_and_i
 
     async with scripted(on, tools=[declared("pay"), declared("other")]) as peer:
         config = http_config(peer.url).model_copy(
-            update={"per_tool": {"pay": WRITE, "other": READ}, "timeouts": Timeouts(request_s=1)}
+            update={"per_tool": {"pay": WRITE, "other": READ}, "timeouts": Timeouts(request_s=3)}
         )
 
         def then(_: object) -> Calls:
