@@ -209,6 +209,7 @@ async def open_platform(
     environment: Literal["live", "frozen"] = "live",
     artifact_bodies: ArtifactBodies | None = None,
     mcp_launches: Mapping[str, StdioLaunch] | None = None,
+    warm_servers: bool = True,
     max_connections: int = 8,
     stores_on: Callable[[Pool], Database] = Database,
     supabase: Mapping[str, str] = os.environ,
@@ -220,6 +221,7 @@ async def open_platform(
         artifact_bodies: an object store for what calls leave; ``None`` keeps the bytes in Postgres.
         mcp_launches: how each stdio server of this deployment is started, by server id; ``None`` reads the file that
             ``AGENTIC_MCP_SERVERS`` names, if it names one (docs/mcp.md).
+        warm_servers: MCP servers of a run are opened while its model thinks; ``False`` leaves that to the first call.
         max_connections: connections of this process at most.
         stores_on: what the stores reach the pool through; a benchmark counts there.
         supabase: where ``SUPABASE_URL`` and its key are looked up, for tables of organizations; empty, for those of the database.
@@ -288,6 +290,7 @@ async def open_platform(
             vault=partial(_Credentials, CredentialReader(store=connection_store, keys=vault_keys)),
             permits=permits,
             marks=PostgresRunMarks(database),
+            warm=warm_servers,
             clock=clock,
         )
         try:

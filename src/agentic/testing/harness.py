@@ -226,6 +226,7 @@ async def harness(
     scoped_tables: Tables | None = None,
     account_events: Sequence[AccountEvents] = (),
     servers: Sequence[ServerConfig] = (),
+    warm_servers: bool = False,
     max_output_bytes: int = MAX_OUTPUT_BYTES,
     artifact_bodies: ArtifactBodies | None = None,
     connections: Mapping[str, str] | ConnectionPort | Literal["vault"] | None = None,
@@ -248,6 +249,8 @@ async def harness(
         scoped_tables: a product's own tables, as in an app.
         servers: MCP servers; all of their tools are approved and there beside ``tools``. They are added before the block begins, with
             ``Harness.add_server``, which adds more later.
+        warm_servers: open them while the model thinks, as a deployment does; without it a script decides what they list until its first
+            call.
         account_events: providers that tell of connected accounts.
         max_output_bytes: how much of an answer the model reads at most.
         artifact_bodies: an object store for what calls leave; ``None`` keeps it in Postgres.
@@ -287,6 +290,7 @@ async def harness(
                 policy=policy,
                 environment=environment,
                 mcp_launches=launches,
+                warm_servers=warm_servers,
             )
         )
         agent = AgentDefinition(

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from agentic.contract.errors import NotFound, ProgramFault
 from agentic.contract.principal import Principal
+from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.script import SeenMessage, Turn
 from agentic.services.connections.envelope import VARIABLE
@@ -80,6 +81,15 @@ async def tools(h: Harness, run_id: UUID) -> list[str]:
     return [tool["name"].removeprefix("mcp.scripted.") for tool in found[0]["tools"]]
 
 
+def thinking(until: Callable[[], Awaitable[object]], then: Calls) -> Callable[[], ScriptedModel]:
+    """A model that answers when something has happened, and not before."""
+
+    async def wait(_: int) -> None:
+        await asyncio.wait_for(until(), 30)
+
+    return lambda: ScriptedModel(script=[then, DONE], on_request=wait)
+
+
 async def settled(h: Harness, agent: AgentDefinition | None = None) -> tuple[UUID, Settled]:
     run_id = await h.start(agent=agent)
     return run_id, await h.settle(run_id)
@@ -128,6 +138,46 @@ async def test_a_run_without_tools_of_servers_asks_nothing_of_them(
         assert (await settled(h))[1].state == "succeeded" and world.of("crm.search") == ["x"]
         with pytest.raises(AssertionError, match="nobody needs to know"):
             await h.start(agent=h.agent.model_copy(update={"tools": ("crm.search", "mcp.scripted.*")}))
+
+
+async def test_the_servers_of_a_run_are_opened_while_its_model_thinks(database: str) -> None:
+    opened = asyncio.Event()
+
+    def on(server: Scripted, asked: Asked) -> Any:
+        if asked.message.get("method") == "tools/list":
+            opened.set()
+        return ...
+
+    async with scripted(on, tools=[declared("do")]) as peer:
+        config = http_config(peer.url).model_copy(update={"per_tool": {"do": READ}})
+
+        script = thinking(opened.wait, calls("do"))
+        async with harness(tools=[], script=script, servers=[config], warm_servers=True, database_url=database) as h:
+            opened.clear()  # somebody has looked at it already
+            run_id, end = await settled(h)
+            assert end.state == "succeeded" and await codes(h, run_id) == ["ok"]
+
+
+async def test_a_server_that_refuses_us_is_not_tried_again_by_the_run_it_was_opened_for(database: str) -> None:
+    refusing, dialled = False, 0
+
+    def on(server: Scripted, asked: Asked) -> Any:
+        nonlocal dialled
+        dialled += refusing
+        return plain("401 Unauthorized") if refusing else ...
+
+    async with scripted(on, tools=[declared("do")]) as peer:
+        config = http_config(peer.url).model_copy(update={"per_tool": {"do": READ}})
+
+        async def given_up() -> None:
+            while not await rows(h, "select 1 as one from agent.mcp_run_marks where gave_up_at is not null"):  # noqa: ASYNC110 - a row has no event of ours
+                await asyncio.sleep(0.01)
+
+        script = thinking(given_up, calls("do"))
+        async with harness(tools=[], script=script, servers=[config], warm_servers=True, database_url=database) as h:
+            refusing = True
+            run_id, _ = await settled(h)
+            assert await codes(h, run_id) == ["server_unauthorized"] and dialled == 1
 
 
 async def test_a_pattern_is_bounded_as_the_names_it_stands_for(database: str, tmp_path: Path) -> None:

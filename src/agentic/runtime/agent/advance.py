@@ -141,8 +141,10 @@ class Advance:
     async def _open(self, led: LedRun, stop: SegmentStop) -> Segment:
         definition = AgentDefinition.model_validate(dict(led.definition))
         tools = await self._tools(led.tools)
-        if names_remote(tool.spec.name for tool in tools):
+        names = [tool.spec.name for tool in tools]
+        if names_remote(names):
             await self._arrivals.refresh(led.lease.organization_id)
+            self._arrivals.warm(led.lease.organization_id, run_id=led.lease.run_id, tools=names)
         inv = ToolInvocation(
             principal=Principal(
                 organization_id=led.lease.organization_id, user_id=led.user_id, scopes=definition.tools

@@ -103,11 +103,8 @@ class Asking:
 
     async def _connected(self, ctx: CallContext) -> Connection:
         try:
-            await self._server.admit()
-            return await self._server.connection()
+            return await connected(self._server, run_id=ctx.run_id, marks=self._marks)
         except RemoteFailure as failure:
-            if failure.cause is AvailabilityCause.SERVER_UNAUTHORIZED:
-                await self._marks.give_up(run_id=ctx.run_id, server_id=self.server_id)
             raise DefiniteRefusal(
                 f"{self.server_id}: {failure.trouble}", code=CODE_OF_CAUSE[failure.cause]
             ) from failure
@@ -182,3 +179,18 @@ class Asking:
         if failure.surely_without_effect or self.reads or (unauthorized and self.harmless):
             return DefiniteRefusal(told, code=CODE_OF_CAUSE[failure.cause])
         return OutcomeUnknown(told, status=failure.status)
+
+
+async def connected(server: RemoteServer, *, run_id: UUID, marks: RunMarks) -> Connection:
+    """The connection to a server, for one run. A credential that is refused when it begins is refused: the run does not try it again.
+
+    Raises:
+        RemoteFailure: the server cannot be used. Nothing of the caller's was sent.
+    """
+    try:
+        await server.admit()
+        return await server.connection()
+    except RemoteFailure as failure:
+        if failure.cause is AvailabilityCause.SERVER_UNAUTHORIZED:
+            await marks.give_up(run_id=run_id, server_id=server.config.server_id)
+        raise

@@ -16,8 +16,8 @@ from typing import Protocol
 from uuid import UUID
 
 from agentic.contract.clock import Clock, SystemClock
-from agentic.contract.errors import Conflict, NotFound
-from agentic.services.mcp.asking import RunMarks
+from agentic.contract.errors import AgenticError, Conflict, NotFound
+from agentic.services.mcp.asking import RunMarks, connected
 from agentic.services.mcp.authentication import Credentials
 from agentic.services.mcp.catalog import Catalog, RemoteTool
 from agentic.services.mcp.config import ServerConfig, StdioLaunch
@@ -65,6 +65,7 @@ class ServerHub:
         vault: the credentials of one organization. One that may not be used is a ``RemoteFailure``.
         permits: the deployment's egress allow-list.
         slots: for everything this process opens.
+        warm: whether the servers of a run are opened as soon as it is led, and not by its first call.
         tls: trust of a private authority; ``None`` trusts the packaged public ones.
     """
 
@@ -78,6 +79,7 @@ class ServerHub:
         permits: Permits,
         marks: RunMarks,
         slots: Slots | None = None,
+        warm: bool = True,
         clock: Clock | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -89,11 +91,13 @@ class ServerHub:
         self._marks = marks
         whole = slots or Slots()
         self._slots: defaultdict[UUID, Slots] = defaultdict(whole.share)
+        self._warm = warm
         self._clock = clock or SystemClock()
         self._tls = tls
         self._joined: dict[UUID, dict[str, _Joined]] = {}
         self._alone: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._renewing: set[asyncio.Task[None]] = set()
+        self._warming: dict[RemoteServer, asyncio.Task[None]] = {}
         self._leaving: set[RemoteServer] = set()
         self._closed = False
 
@@ -108,6 +112,17 @@ class ServerHub:
             self._renewing.add(task)
             task.add_done_callback(self._renewed)
             await asyncio.shield(task)  # half of it would be tools that nobody knows, so it goes on without who gave up
+
+    def warm(self, organization_id: UUID, *, run_id: UUID, tools: Iterable[str]) -> None:
+        """Open the servers of these tools beside what happens: those in use that are not open, and that the run has not given up on."""
+        if not self._warm or self._closed:
+            return
+        named = set(tools)
+        for each in self._joined.get(organization_id, {}).values():
+            used = each.stored.state is ServerState.ACTIVE and not named.isdisjoint(spec.name for spec in each.specs)
+            if used and not each.remote.open and each.remote not in self._warming:
+                task = self._warming[each.remote] = asyncio.create_task(self._opened(each, run_id))
+                task.add_done_callback(partial(self._warmed, each.remote))
 
     async def look(self, server: StoredServer) -> tuple[Catalog, bool]:
         """What a server offers now, and whether resources too, read for this.
@@ -136,13 +151,28 @@ class ServerHub:
             SessionNotClosed: a server did not end; the others have.
         """
         self._closed = True
-        if self._renewing:
-            await asyncio.wait(self._renewing)
+        for task in self._warming.values():
+            task.cancel()
+        if begun := {*self._renewing, *self._warming.values()}:
+            await asyncio.wait(begun)
         remotes = {*self._leaving, *(each.remote for joined in self._joined.values() for each in joined.values())}
         ends = await asyncio.gather(*(remote.aclose() for remote in remotes), return_exceptions=True)
         for end in ends:
             if end is not None:
                 raise end
+
+    async def _opened(self, joined: _Joined, run_id: UUID) -> None:
+        server_id = joined.stored.server_id
+        try:
+            if not await self._marks.unauthorized(run_id=run_id, server_id=server_id):
+                await connected(joined.remote, run_id=run_id, marks=self._marks)
+        except AgenticError as failure:
+            _log.info("%s could not be opened before it is called: %s", server_id, failure)
+
+    def _warmed(self, remote: RemoteServer, task: asyncio.Task[None]) -> None:
+        del self._warming[remote]
+        if not task.cancelled():
+            task.exception()  # a fault of ours is the call's to meet
 
     async def _moved(self, organization_id: UUID) -> tuple[list[str], set[str]] | None:
         """The servers that are others than this process has, and those that left; ``None`` when all is as it was."""
