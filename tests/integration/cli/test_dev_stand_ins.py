@@ -145,3 +145,12 @@ def test_an_app_calls_every_vendor_s_stand_in_and_is_told_what_becomes_of_it(tmp
     with developing(bare, "--stand-ins"), psycopg.connect(database) as connection:
         states = connection.execute("select state from agent.connections").fetchall()
         assert states == [("connected",)], "the next start connects the one mailbox again"
+        joined = bare.start("worker", "--app", "product:app")  # the app cannot be imported without its account
+        assert joined.stderr is not None
+        assert joined.stdout is not None
+        while "at work" not in (line := joined.stderr.readline()):
+            assert line, "the worker ended"
+        joined.terminate()
+        assert joined.wait(timeout=READY_S) == 0
+        joined.stdout.close()
+        joined.stderr.close()

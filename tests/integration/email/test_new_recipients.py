@@ -9,6 +9,7 @@ import pytest
 from agentic.local.providers.mail import MailServer
 from agentic.services.policy import RuleDraft
 from agentic.storage.journal_store import PostgresJournalStore
+from agentic.storage.queries import load_queries
 from agentic.testing import Harness
 from core_world import execute
 from email_stage import LETTER, held, led, opened, time_passes
@@ -97,6 +98,23 @@ async def test_a_subject_or_a_body_that_is_an_address_makes_nobody_known(databas
     async with opened(database, mail, sly) as h:
         assert (await led(h)).codes == ["ok"]
         assert await _known(h, h.organization_id) == {IDA}
+
+
+async def test_recipients_are_looked_up_in_their_index_however_many_emails_there_are(
+    database: str, mail: MailServer
+) -> None:
+    """The condition of the question has to be the index's own, to the letter."""
+    async with opened(database, mail) as h:
+        (_, plan) = await h.platform.database.atomic(
+            [
+                ("select set_config('enable_seqscan', 'off', true)", {}),
+                (
+                    f"explain (format json) {load_queries('journal')['written_to']}",
+                    {"organization_id": h.organization_id, "addresses": [PER]},
+                ),
+            ]
+        )
+    assert "idempotency_keys_recipients" in json.dumps(plan)
 
 
 @pytest.mark.guarantee("J4")

@@ -17,11 +17,12 @@ order by at desc
 limit 1
 
 -- name: written_to
--- Which of these addresses an email of the organization has gone to, by what the journal completed.
+-- Which of these addresses an email of the organization has gone to, by what the journal completed. The mark is of the organization and
+-- the address together: a condition on the organization beside it would have the planner walk all that the organization ever did.
 select a.address from unnest(%(addresses)s::text[]) a (address)
 where exists (
     select from agent.idempotency_keys k
-    where k.tool = 'email.send' and k.state = 'completed' and k.outcome_status = 'ok' and k.organization_id = %(organization_id)s
+    where k.tool = 'email.send' and k.state = 'completed' and k.outcome_status = 'ok'
       and agent.recipients_of(k.organization_id, k.arguments_text) @> array[agent.recipient_mark(%(organization_id)s, a.address)]
 )
 
