@@ -24,6 +24,8 @@ _USED = re.compile(r"message\.[a-z_.]{1,60}|thread\.replied|grant\.expired")
 _TRUNCATED = ".truncated"
 _PRINTABLE = re.compile(r"[!-~]{1,200}")
 _MIN_SECRET_CHARS = 8
+_FAR_S = 10**11
+"""Unix seconds further than any calendar here."""
 
 
 class NylasEvents:
@@ -78,7 +80,7 @@ class NylasEvents:
             delivery_id=delivery_id,
             type=whole,
             account=_account(data, about),
-            at=at if isinstance(at, int) and 0 <= at < 10**11 else None,
+            at=at if type(at) is int and 0 <= at < _FAR_S else None,  # a boolean is an int, and no time
             ends_consent=whole == _GRANT_EXPIRED,
             object_id=_printable(about.get("id")),
             truncated=whole != kind,

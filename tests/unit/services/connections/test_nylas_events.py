@@ -5,6 +5,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentic.contract.deliveries import Unreadable
 from agentic.contract.errors import ProgramFault
@@ -107,11 +109,33 @@ def test_what_is_no_event_is_unreadable(raw: bytes) -> None:
         events().read(raw)
 
 
-@pytest.mark.parametrize("odd", ["soon", -1, 10**12, None, 1.5])
+@pytest.mark.parametrize("odd", [True, "soon", -1, 10**12, None, 1.5])
 def test_a_time_that_is_none_is_no_time(odd: object) -> None:
     event = events().read(body(time=odd))
     assert event is not None
     assert event.at is None
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "grant_id", "object"]), inner),
+    max_leaves=8,
+)
+KINDS = st.sampled_from(["message.created", "message.updated.truncated", "grant.expired", "thread.replied"])
+
+
+@given(st.fixed_dictionaries({"type": KINDS | ANY, "id": st.just("ntf-1") | ANY, "time": ANY, "data": ANY}))
+def test_an_event_of_any_shape_is_read_not_used_or_unreadable(payload: dict[str, Any]) -> None:
+    try:
+        event = events().read(json.dumps(payload).encode())
+    except Unreadable:
+        return
+    if event is not None:
+        assert event.account.keys() <= {"grant_id"}
+        assert event.at is None or (type(event.at) is int and event.at >= 0)
+        assert all(
+            text.isascii() and text.isprintable() for text in (event.delivery_id, event.type, event.object_id or "")
+        )
 
 
 def test_a_challenge_is_answered_with_itself_alone() -> None:
