@@ -64,19 +64,26 @@ async def people_of(db: ScopedDb, ids: Sequence[str]) -> list[Row]:
     return await _with_companies(db, [by_id[id] for id in unique if id in by_id])
 
 
-async def upsert_person(db: ScopedDb, facts: PersonFacts) -> Saved:
+async def upsert_person(db: ScopedDb, facts: PersonFacts, *, companies: dict[str, Row] | None = None) -> Saved:
     """Find or make a person and set what is said of them.
 
     The address decides who it is; somebody of that name in that company whose address was not known gets it. Without an address the
     name decides within the company, the oldest of several first; a name without a company finds only people of whom neither is known.
 
+    Args:
+        db: whose.
+        facts: what is said.
+        companies: those that were read already, by id, for whoever brings many people; what is read here goes in.
+
     Raises:
         NotFound: there is no such company.
         RetryableUpstreamError: others kept writing the same person.
     """
-    companies = {} if facts.company_id is None else {str(facts.company_id): await get_company(db, facts.company_id)}
-    key = fold(facts.name)
+    companies = {} if companies is None else companies
     company = None if facts.company_id is None else str(facts.company_id)
+    if company is not None and company not in companies:
+        companies[company] = await get_company(db, company)
+    key = fold(facts.name)
     known = said(facts, *_FACTS)
     if facts.email is not None:
         known["email_key"] = facts.email

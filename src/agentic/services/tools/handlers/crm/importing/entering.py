@@ -13,6 +13,7 @@ from agentic.services.tools.handlers.crm.importing.csv_file import ImportReport
 from agentic.services.tools.handlers.crm.keyed import Saved
 from agentic.services.tools.handlers.crm.people import upsert_person
 from agentic.services.tools.scoped_db import ScopedDb
+from agentic.services.tools.scoped_queries import Row
 
 
 @dataclass(kw_only=True, slots=True)
@@ -56,6 +57,7 @@ async def enter(db: ScopedDb, report: ImportReport) -> Entered:
         ids.append(UUID(saved.id))
     theirs = [None if position is None else ids[position] for position in report.memberships]
     # two names of the file may be one company of the CRM, and then two of its people one person
+    read: dict[str, Row] = {}
     for contact, company_id in zip(*merge_contacts(report.contacts, theirs), strict=True):
-        entered.people.count(await upsert_person(db, person_facts(contact, company_id)))
+        entered.people.count(await upsert_person(db, person_facts(contact, company_id), companies=read))
     return entered
