@@ -25,6 +25,8 @@ from core_world import execute
 from jobs_stage import CREDIT, JobsStage, jobs_stage
 from time_passes import time_passes
 
+pytestmark = pytest.mark.timeout(120)  # a process that dies and two that go on
+
 PAGE = Path(__file__).parents[3] / "docs" / "crash-matrix-jobs.md"
 LIMIT_S = 50
 At = JobCrashPoint
