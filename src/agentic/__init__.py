@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from agentic.services.tools.declarations import Tool, internal_tool, vendor_tool
 
 _HOMES = {
-    "App": "agentic.bootstrap",
-    "Platform": "agentic.bootstrap",
-    "open_platform": "agentic.bootstrap",
+    "App": "agentic.bootstrap.app",
+    "Platform": "agentic.bootstrap.platform",
+    "open_platform": "agentic.bootstrap.opening",
     "Principal": "agentic.contract.principal",
     "Role": "agentic.contract.principal",
     "RunCeilings": "agentic.contract.principal",

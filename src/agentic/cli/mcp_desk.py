@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
-from pydantic import SecretStr
-
+from agentic.bootstrap.credentials import OrganizationCredentials
 from agentic.cli.mcp_remedies import told
 from agentic.cli.records import Records, acting, home_of, with_records
 from agentic.contract.errors import AgenticError, NotPermitted
@@ -16,7 +15,7 @@ from agentic.local.program import command
 from agentic.services.connections.credential_reader import CredentialReader
 from agentic.services.connections.envelope import VaultKeys
 from agentic.services.mcp.administration import McpServers
-from agentic.services.mcp.authentication import Credential, Credentials
+from agentic.services.mcp.authentication import Credentials
 from agentic.services.mcp.catalog import Catalog
 from agentic.services.mcp.config import StdioLaunch
 from agentic.services.mcp.config_check import Permits
@@ -107,7 +106,7 @@ def at_desk(folder: Path | None, organization: UUID | None, act: Callable[[Serve
 
     async def with_servers(records: Records) -> T:
         connections = PostgresConnectionStore(records.database)
-        credentials = _Credentials(
+        credentials = OrganizationCredentials(
             CredentialReader(store=connections, keys=VaultKeys.from_environment()), records.organization_id
         )
 
@@ -139,16 +138,3 @@ def at_desk(folder: Path | None, organization: UUID | None, act: Callable[[Serve
             ) from refused
 
     return with_records(folder, organization, with_servers)
-
-
-class _Credentials:
-    """The vault as a server's connection needs it, for one organization."""
-
-    def __init__(self, reader: CredentialReader, organization_id: UUID) -> None:
-        self._reader = reader
-        self._organization_id = organization_id
-
-    async def resolve(self, reference: str) -> Credential:
-        """The credential as it is now."""
-        read = await self._reader.read(self._organization_id, UUID(reference))
-        return Credential(secret=SecretStr(read.value), client_id=read.client_id)

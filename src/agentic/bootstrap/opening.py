@@ -1,21 +1,16 @@
-"""The one place that joins ports and adapters: from what a deployment declares to objects that work together."""
+"""Opens an app: every port gets its adapter here, and nowhere else."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
-from uuid import UUID
+from typing import Literal
 
-from pydantic import SecretStr
-
-from agentic.api.ports import ApiPorts
+from agentic.bootstrap.app import App
+from agentic.bootstrap.credentials import OrganizationCredentials
+from agentic.bootstrap.platform import Platform
 from agentic.contract.clock import Clock, SystemClock
-from agentic.contract.errors import NotFound, ProgramFault
-from agentic.functions.ports import FunctionPorts
 from agentic.runtime.agent.advance import Advance
-from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.publication import check_publication
 from agentic.runtime.agent.runs import Runs
 from agentic.runtime.agent.sweeps import Sweeps
@@ -25,40 +20,31 @@ from agentic.services.artifacts.keeping import ElsewhereOrInTheRow
 from agentic.services.artifacts.ports import ArtifactBodies
 from agentic.services.artifacts.service import Artifacts
 from agentic.services.audit.service import AuditService
-from agentic.services.capacity.declared import Capacity
-from agentic.services.connections.account_events import AccountEvents
 from agentic.services.connections.account_intake import AccountEventIntake
-from agentic.services.connections.credential_reader import CredentialReader, CredentialUnusable
+from agentic.services.connections.credential_reader import CredentialReader
 from agentic.services.connections.envelope import VaultKeys
 from agentic.services.connections.service import ConnectionService
 from agentic.services.connections.vault import Vault
 from agentic.services.journal.service import JournalService
 from agentic.services.mcp.administration import McpServers
-from agentic.services.mcp.authentication import Credential
 from agentic.services.mcp.config import StdioLaunch
 from agentic.services.mcp.deployment import launches_from_environment
-from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.mcp.hub import ServerHub
 from agentic.services.mcp.permits import permits_from_environment
 from agentic.services.outbox.service import EventBus, Outbox
-from agentic.services.policy import Fact, PolicyEngine, PolicyService
+from agentic.services.policy import PolicyEngine, PolicyService
 from agentic.services.policy.packaged_facts import with_packaged
 from agentic.services.provider_jobs.intake import WebhookIntake
-from agentic.services.provider_jobs.ports import JobProvider, SubmittedJobs
 from agentic.services.provider_jobs.reconciling import JobReconciling
 from agentic.services.provider_jobs.settling import JobSettling
-from agentic.services.retention.models import RetentionPeriods
 from agentic.services.retention.service import Retention
 from agentic.services.tools.abandoned import AbandonedCalls
-from agentic.services.tools.connections import ConnectionPort
 from agentic.services.tools.context import CallContext
-from agentic.services.tools.declarations import Tool
 from agentic.services.tools.default_invoker import DefaultToolInvoker, InvokerSettings
 from agentic.services.tools.meter import Meter
 from agentic.services.tools.ports import PolicyPort
 from agentic.services.tools.registry import ToolRegistry, build_registry
 from agentic.services.tools.scoped_db import ScopedDatabase
-from agentic.services.tools.scoped_tables import Tables
 from agentic.services.usage.pricing import priced
 from agentic.services.usage.rollup import Rollup
 from agentic.storage.account_event_store import PostgresAccountEventStore
@@ -83,117 +69,6 @@ from agentic.storage.scoped_db import joined_tables, scoped_db
 from agentic.storage.server_store import PostgresServerStore
 from agentic.storage.usage_store import PostgresUsageStore
 from agentic.storage.workflow_store import PostgresWorkflowStore
-
-if TYPE_CHECKING:
-    from agentic.runtime.agent.agno.runtime import AgnoLoop
-    from agentic.runtime.workflow import Workflows
-
-
-@dataclass(frozen=True, kw_only=True)
-class App:
-    """What a deployment declares: its tools, its agents, its own models. Import paths such as ``my.module:app`` name one.
-
-    Attributes:
-        tools: every tool of the deployment; faulty declarations are all named when the app is opened.
-        agents: definitions that can be started by name.
-        models: factories of model objects by name, beside the ``provider:model`` strings that always work.
-        scoped_tools: each makes tools over the tables of organizations, of what reaches those (docs/scoped-db.md).
-        scoped_tables: a product's own tables with an ``organization_id``, each with its other columns; tools reach them as the package's.
-        providers: whose work is finished after the call that began it; each brings its tools (docs/provider-jobs.md).
-        account_events: providers that tell of connected accounts, such as a consent that has ended (docs/connections.md).
-        capacity: how many runs are active at once, and the vendor accounts that have to bear them; ``agentic capacity check`` does the sum.
-        retention: for how long runs and what they leave are kept.
-        functions: makes the durable functions of your own workflows, of the SDK's client and what runs their bodies; every worker
-            serves them (docs/workflows.md).
-        connections: where the accounts of calls come from, in place of the database's vault; for tests and demonstrations.
-        facts: what policy rules may ask about calls beyond their arguments; every name in a tool's ``policy_facts`` is one of them.
-    """
-
-    tools: Sequence[Tool] = ()
-    scoped_tools: Sequence[Callable[[ScopedDatabase], Sequence[Tool]]] = ()
-    scoped_tables: Tables = field(default_factory=dict)
-    agents: Sequence[AgentDefinition] = ()
-    models: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    facts: Sequence[Fact] = ()
-    providers: Sequence[JobProvider] = ()
-    account_events: Sequence[AccountEvents] = ()
-    capacity: Capacity = field(default_factory=Capacity)
-    retention: RetentionPeriods = field(default_factory=RetentionPeriods)
-    connections: ConnectionPort | None = None
-    functions: Callable[[Any, "Workflows"], Sequence[Any]] | None = None
-
-    def declared_tools(self, jobs: SubmittedJobs | None = None, scoped: ScopedDatabase | None = None) -> list[Tool]:
-        """Every tool: the app's own, those over tables of organizations, and those of its providers.
-
-        Args:
-            jobs: what the providers' tools work on; ``None`` for tools that are looked at and not run.
-            scoped: what the tools over tables work on; ``None`` likewise.
-        """
-        store = jobs if jobs is not None else cast("SubmittedJobs", _NotOpened())
-        tables = scoped if scoped is not None else cast("ScopedDatabase", _NotOpened())
-        return [
-            *self.tools,
-            *(tool for make in self.scoped_tools for tool in make(tables)),
-            *(tool for provider in self.providers for tool in provider.tools(store)),
-        ]
-
-    def agent(self, name: str) -> AgentDefinition:
-        """The definition of this name.
-
-        Raises:
-            ProgramFault: the app declares none.
-        """
-        for definition in self.agents:
-            if definition.name == name:
-                return definition
-        known = ", ".join(definition.name for definition in self.agents) or "none"
-        raise ProgramFault(f"the app declares no agent {name!r}; it declares {known}")
-
-
-class _NotOpened:
-    """Stands where the jobs of an opened app would."""
-
-    def __getattr__(self, name: str) -> object:
-        raise ProgramFault("the app is not joined to a database, so its tools cannot run; open it with open_platform")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Platform:
-    """An app joined to a database: everything that starts, leads, decides and sweeps."""
-
-    app: App
-    registry: ToolRegistry
-    database: Database
-    runs: Runs
-    run_store: PostgresRunStore
-    events: PostgresEventStore
-    usage: PostgresUsageStore
-    approvals: ApprovalService
-    approval_store: PostgresApprovalStore
-    journal: JournalService
-    audit: AuditService
-    artifacts: Artifacts
-    connections: ConnectionService
-    policy: PolicyService
-    catalogue: PostgresCatalogueStore
-    outbox: Outbox
-    invoker: DefaultToolInvoker
-    jobs: PostgresJobStore
-    webhooks: WebhookIntake
-    account_events: AccountEventIntake
-    settling: JobSettling
-    reconciling: JobReconciling
-    mcp: McpServers
-    servers: ServerHub
-    workflow_store: PostgresWorkflowStore
-    clock: Clock
-    timings: Timings
-    environment: Literal["live", "frozen"]
-    leader: Advance
-    sweeper: Sweeps
-    retention: Retention
-    rollup: Rollup
-    loop: "AgnoLoop"
 
 
 @asynccontextmanager
@@ -287,7 +162,7 @@ async def open_platform(
             store=server_store,
             registry=registry,
             launches=launches,
-            vault=partial(_Credentials, CredentialReader(store=connection_store, keys=vault_keys)),
+            vault=partial(OrganizationCredentials, CredentialReader(store=connection_store, keys=vault_keys)),
             permits=permits,
             marks=PostgresRunMarks(database),
             warm=warm_servers,
@@ -372,21 +247,6 @@ async def open_platform(
                 await loop.aclose()
 
 
-class _Credentials:
-    """The vault of one organization, for what its MCP servers are told. A reference is the id of a connection."""
-
-    def __init__(self, reader: CredentialReader, organization_id: UUID) -> None:
-        self._reader = reader
-        self._organization_id = organization_id
-
-    async def resolve(self, reference: str) -> Credential:
-        try:
-            found = await self._reader.read(self._organization_id, UUID(reference))
-        except (CredentialUnusable, NotFound) as refused:
-            raise RemoteFailure(Trouble.UNAUTHORIZED, str(refused)) from refused
-        return Credential(secret=SecretStr(found.value), client_id=found.client_id)
-
-
 @asynccontextmanager
 async def _scoped(app: App, database_url: str, supabase: Mapping[str, str]) -> AsyncIterator[ScopedDatabase | None]:
     """Opened for an app alone that has tools for it."""
@@ -402,66 +262,3 @@ def _check_agents(app: App, registry: ToolRegistry) -> None:
     specs = {tool.spec.name: tool.spec for tool in registry}
     for definition in app.agents:
         check_publication(definition, specs.get)
-
-
-def api_ports(platform: Platform) -> ApiPorts:
-    """What the API needs of a platform."""
-
-    async def health() -> None:
-        await platform.database.one("select 1 as alive", {})
-
-    return ApiPorts(
-        runs=platform.runs,
-        run_store=platform.run_store,
-        events=platform.events,
-        usage=platform.usage,
-        approvals=platform.approvals,
-        journal=platform.journal,
-        audit=platform.audit,
-        artifacts=platform.artifacts,
-        mcp=platform.mcp,
-        webhooks=platform.webhooks,
-        account_events=platform.account_events,
-        agent=platform.app.agent,
-        role=platform.approval_store.role,
-        health=health,
-    )
-
-
-def workflows(platform: Platform) -> "Workflows":
-    """What runs the bodies of a product's own durable functions over a platform (docs/workflows.md)."""
-    from agentic.runtime.workflow import Workflows  # imports the SDK, which those without functions need not pay
-    from agentic.runtime.workflow.leading import NodeLeader
-
-    leader = NodeLeader(
-        workflows=platform.workflow_store,
-        runs=platform.run_store,
-        invoker=platform.invoker,
-        registry=platform.registry,
-        clock=platform.clock,
-        flush=platform.outbox.flush,
-        timings=platform.timings,
-        environment=platform.environment,
-        arrivals=platform.servers,
-    )
-    return Workflows(store=platform.workflow_store, leader=leader, jobs=platform.jobs)
-
-
-def function_ports(platform: Platform) -> FunctionPorts:
-    """What the durable functions need of a platform."""
-    made = platform.app.functions
-    return FunctionPorts(
-        leader=platform.leader,
-        sweeper=platform.sweeper,
-        cleaner=platform.retention,
-        summing=platform.rollup,
-        settling=platform.settling,
-        reconciling=platform.reconciling,
-        probing=platform.mcp,
-        runs_at_once=platform.app.capacity.runs_at_once,
-        of_app=None if made is None else partial(_of_app, made, platform),
-    )
-
-
-def _of_app(made: Callable[[Any, "Workflows"], Sequence[Any]], platform: Platform, client: object) -> Sequence[Any]:
-    return made(client, workflows(platform))
