@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from agentic.local.crash_points import Left, left
@@ -10,7 +10,26 @@ from agentic.local.demo.options import DemoOptions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Summary:
+class Told:
+    """What every demo ends with."""
+
+    run_id: str
+    status: str
+
+    def line(self, error: str | None = None) -> str:
+        """The machine-readable last line.
+
+        Args:
+            error: the sentence of a demo that did not come out as promised.
+        """
+        said = asdict(self)
+        return json.dumps(
+            said if error is None else {**said, "status": "error", "run_state": self.status, "error": error}
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary(Told):
     """The end of one demo.
 
     Attributes:
@@ -24,8 +43,6 @@ class Summary:
         killed: a process was killed at the point that was asked for.
     """
 
-    run_id: str
-    status: str
     model: str
     emails_sent: int
     approvals: int
@@ -40,17 +57,6 @@ class Summary:
     seconds_to_card: float | None
     seconds: float
     killed: bool
-
-    def line(self, error: str | None = None) -> str:
-        """The machine-readable last line.
-
-        Args:
-            error: the sentence of a demo that did not come out as promised.
-        """
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return json.dumps(
-            fields if error is None else {**fields, "status": "error", "run_state": self.status, "error": error}
-        )
 
 
 def error_line(error: str, run_id: str | None) -> str:

@@ -1,12 +1,11 @@
 """What came of the story, as one value: whether it ended as promised, and the JSON line."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from agentic.local.demo.summary import provider_error
+from agentic.local.demo.summary import Told, provider_error
 from agentic.services.provider_jobs.models import JobState
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EnrichmentSummary:
+class EnrichmentSummary(Told):
     """The end of one telling.
 
     Attributes:
@@ -31,8 +30,6 @@ class EnrichmentSummary:
         parked: the run waited for its job, while no worker ran.
     """
 
-    run_id: str
-    status: str
     model: str
     jobs: int
     job_state: str | None
@@ -49,17 +46,6 @@ class EnrichmentSummary:
     error_code: str | None
     model_error: str | None
     seconds: float
-
-    def line(self, error: str | None = None) -> str:
-        """The machine-readable last line.
-
-        Args:
-            error: the sentence of a demo that did not come out as promised.
-        """
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return json.dumps(
-            fields if error is None else {**fields, "status": "error", "run_state": self.status, "error": error}
-        )
 
 
 def summary(

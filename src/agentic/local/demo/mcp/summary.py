@@ -1,17 +1,16 @@
 """What came of the story, as one value: whether it ended as promised, and the JSON line."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentic.local.demo.summary import provider_error
+from agentic.local.demo.summary import Told, provider_error
 
 TOOLS = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class McpSummary:
+class McpSummary(Told):
     """The end of one telling.
 
     Attributes:
@@ -24,8 +23,6 @@ class McpSummary:
         killed: a worker was killed after the note and before its answer.
     """
 
-    run_id: str
-    status: str
     model: str
     server: str
     tools: int
@@ -40,17 +37,6 @@ class McpSummary:
     model_error: str | None
     killed: bool
     seconds: float
-
-    def line(self, error: str | None = None) -> str:
-        """The machine-readable last line.
-
-        Args:
-            error: the sentence of a demo that did not come out as promised.
-        """
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return json.dumps(
-            fields if error is None else {**fields, "status": "error", "run_state": self.status, "error": error}
-        )
 
 
 def summary(
