@@ -67,7 +67,7 @@ async def test_a_schema_nested_beyond_reading_and_one_of_twenty_megabytes_end_wi
             with pytest.raises(RemoteFailure) as failure:
                 await server.connection()
             troubles.append(failure.value.trouble)
-    assert troubles == [Trouble.SERVER_ERROR, Trouble.TOO_LARGE]
+    assert troubles == [Trouble.PROTOCOL, Trouble.TOO_LARGE]
 
 
 async def test_a_list_over_a_pipe_that_nobody_can_read_is_given_up_at_the_servers_own_time_out() -> None:
@@ -91,8 +91,12 @@ FAILURES = pytest.mark.parametrize(
         None,
         STREAM,
         [STREAM, b"data: {\r\n"],
+        [STREAM, b"data: {nope\r\n\r\n"],
+        plain("200 OK", b"<html>A page.</html>", "Content-Type: text/html"),
+        plain("200 OK", b'{"hello": 1}', "Content-Type: application/json"),
+        plain("202 Accepted"),
     ],
-    ids=["500", "503", "429", "closed", "empty stream", "half an event"],
+    ids=["500", "503", "429", "closed", "empty", "half an event", "no message", "a page", "other JSON", "taken"],
 )
 
 

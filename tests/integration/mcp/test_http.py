@@ -125,8 +125,8 @@ async def test_a_black_hole_costs_the_connect_timeout() -> None:
         (plain("400 Bad"), Trouble.SESSION_SUSPECT),
         (plain("404 Gone"), Trouble.SESSION_EXPIRED),
         (plain("403 No"), Trouble.FORBIDDEN),
-        (plain("200 OK", b"<html>", "Content-Type: text/html"), Trouble.SERVER_ERROR),
-        (plain("200 OK", b"{broken", "Content-Type: application/json"), Trouble.SERVER_ERROR),
+        (plain("200 OK", b"<html>", "Content-Type: text/html"), Trouble.PROTOCOL),
+        (plain("200 OK", b"{broken", "Content-Type: application/json"), Trouble.PROTOCOL),
         (plain("200 OK", gzip.compress(b"{}"), "Content-Type: application/json", "Content-Encoding: gzip"), Trouble.PROTOCOL),
         (plain("200 OK", b" " * (8 * 1024 * 1024 + 1), "Content-Type: application/json"), Trouble.TOO_LARGE),
     ],
@@ -248,6 +248,29 @@ async def test_a_credential_that_is_refused_with_a_pointer_to_a_browser_is_a_ref
         with pytest.raises(RemoteFailure) as failure:
             await call(server, "do")
     assert failure.value.trouble is Trouble.UNAUTHORIZED
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        plain("200 OK", b"<html>A page of ours.</html>", "Content-Type: text/html"),
+        plain("200 OK", b"{nope", "Content-Type: application/json"),
+        plain("200 OK", b'{"hello": "ours"}', "Content-Type: application/json"),
+        plain("202 Accepted"),
+        plain("204 No Content"),
+        [STREAM, b"data: {nope\r\n\r\n"],
+    ],
+)
+async def test_an_answer_that_is_none_is_told_as_that_and_in_no_words_of_a_library(answer: Any) -> None:
+    async with scripted(tool(do=answer)) as peer, server_of(http_config(peer.url)) as server:
+        with pytest.raises(RemoteFailure) as failure:
+            await call(server, "do")
+        assert failure.value.trouble is Trouble.PROTOCOL and failure.value.external_text is None
+        assert await call(server, "other") == "done"
+    async with scripted(lambda self, asked: answer) as peer, server_of(http_config(peer.url)) as server:
+        with pytest.raises(RemoteFailure) as failure:
+            await server.connection()
+    assert failure.value.trouble is Trouble.HANDSHAKE and failure.value.external_text is None
 
 
 async def test_a_goodbye_that_is_not_taken_does_not_hold_the_close() -> None:

@@ -212,6 +212,8 @@ class Contained(httpx2.AsyncBaseTransport):
     async def _taken(self, request: httpx2.Request, response: httpx2.Response, trace: Trace) -> httpx2.Response:
         trace.status = response.status_code
         trouble = _refusable(response)
+        if trouble is None and request.method == "POST" and not QUICK.get() and not _answers(response):
+            trouble = Trouble.PROTOCOL
         if trouble is not None:
             await response.aclose()
             return _failed(request, trace, trouble)
@@ -271,6 +273,14 @@ def _refusable(response: httpx2.Response) -> Trouble | None:
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         return Trouble.PROTOCOL  # a small body can unpack to any size
     return None
+
+
+def _answers(response: httpx2.Response) -> bool:
+    """Whether this can hold the answer to a request, or is an error whose status says enough."""
+    media_type = response.headers.get("content-type", "").lower()
+    return response.status_code >= 400 or (
+        response.status_code < 300 and media_type.startswith(("application/json", "text/event-stream"))
+    )
 
 
 def _is_stream(response: httpx2.Response) -> bool:

@@ -28,6 +28,8 @@ MAX_IN_FLIGHT: Final = 32
 SOFT_CLOSE_S: Final = 5.0
 HARD_CLOSE_S: Final = 2.0
 _MAX_WORDS: Final = 8_000
+_NO_MESSAGE: Final = -32700
+"""The SDK's code for an answer that it could not parse; its words are then its own. From a server it says as little of a call."""
 _CONSENT_NEEDED: Final = -32042
 """By which a server says that a person has to open an address first. One that says it wrongly loses its own answer by it."""
 _MAX_INSTRUCTIONS: Final = 4_096
@@ -325,6 +327,8 @@ class Session:
         trouble = trouble_of(job.trace)
         if trouble is None and self._stopping:
             return self._disconnected(job)
+        if trouble is None and error.code == _NO_MESSAGE:
+            trouble = Trouble.PROTOCOL
         words = error.message[:_MAX_WORDS] if trouble is None else None
         if trouble is None:
             trouble = Trouble.AUTH_UNSUPPORTED if error.code == _CONSENT_NEEDED else Trouble.SERVER_ERROR
@@ -360,11 +364,14 @@ class Session:
         if isinstance(failure, RemoteFailure):
             return failure
         trouble = self._fault or trouble_of(trace)
+        said: MCPError | None = None
         if self._life.cancelled_caught:
             trouble = Trouble.CONNECT_TIMEOUT
         elif trouble is None:
             trouble = self._declined(Trouble.CONNECT if self._left else Trouble.HANDSHAKE)
-        said = _error_of(failure) if trouble is Trouble.HANDSHAKE else None
+            said = _error_of(failure) if trouble is Trouble.HANDSHAKE else None
+        elif trouble is Trouble.PROTOCOL:
+            trouble = Trouble.HANDSHAKE
         return RemoteFailure(
             trouble,
             f"the session was not opened: {trouble}",
@@ -389,7 +396,7 @@ def _error_of(failure: BaseException | None) -> MCPError | None:
     """The server's answer to the handshake, out of what the SDK wraps around it."""
     if isinstance(failure, BaseExceptionGroup):
         return next((error for each in failure.exceptions if (error := _error_of(each)) is not None), None)
-    return failure if isinstance(failure, MCPError) else None
+    return failure if isinstance(failure, MCPError) and failure.code != _NO_MESSAGE else None
 
 
 def _settle(job: _Job, failure: RemoteFailure) -> None:
