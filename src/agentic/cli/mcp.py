@@ -148,12 +148,15 @@ def diff(context: typer.Context, name: Name, organization: Organization = None, 
     from agentic.cli.mcp_desk import at_desk
     from agentic.cli.mcp_views import drift_text, drift_view
 
-    async def read(desk: "ServerDesk") -> "Drift":
-        return await desk.servers.diff(desk.organization_id, name)
+    async def read(desk: "ServerDesk") -> "tuple[Drift, Standing]":
+        found = await desk.servers.diff(desk.organization_id, name)
+        return found, await desk.servers.server(desk.organization_id, name)
 
-    found = at_desk(settings_of(context).folder, organization, read)
+    found, standing = at_desk(settings_of(context).folder, organization, read)
     if as_json:
         show_json(drift_view(found))
+    elif standing.server.offered_hash is None:
+        say(f"{name} has shown nothing yet; 'agentic mcp verify {name}' looks")
     elif found.nothing:
         say(f"{name} offers what was approved")
     else:

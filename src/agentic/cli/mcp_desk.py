@@ -1,5 +1,6 @@
 """The MCP servers of one organization, for a command: their life cycle, their rows, and a way to talk to one and leave nothing behind."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,7 +9,9 @@ from typing import TypeVar
 from uuid import UUID
 
 from agentic.bootstrap.credentials import OrganizationCredentials
+from agentic.cli.mcp_fetching import CUT_OFF, drop_unpacked, fetches, with_time_to_fetch
 from agentic.cli.mcp_remedies import told
+from agentic.cli.output import say
 from agentic.cli.records import Records, acting, home_of, with_records
 from agentic.contract.errors import AgenticError, NotPermitted
 from agentic.local.program import command
@@ -62,19 +65,37 @@ class ServerDesk:
 
     @asynccontextmanager
     async def remote(self, server: StoredServer) -> AsyncIterator[RemoteServer]:
-        """The server itself, and nothing of it after the block."""
+        """The server itself, and nothing of it after the block.
+
+        A start that may be a download has the time for one; after one that was cut off the next begins anew.
+        """
+        config = with_time_to_fetch(server.config)
+        fetching = server.launchable and fetches(config)
+        if fetching:
+            say(
+                f"starting {server.server_id}; what is not here yet is downloaded, in {config.timeouts.connect_s:g} s at most"
+            )
         remote = RemoteServer(
-            server.config,
+            config,
             vault=self.credentials,
             permits=permits_of(server.config, self.permits),
             slots=Slots(),
             told=Teller(organization_id=server.organization_id, server_id=server.server_id),
             launchable=server.launchable,
         )
+        cut_off = False
         try:
             yield remote
+        except RemoteFailure as failure:
+            cut_off = failure.trouble in CUT_OFF
+            raise
+        except asyncio.CancelledError:
+            cut_off = not remote.open
+            raise
         finally:
             await remote.aclose()
+            if fetching and cut_off and drop_unpacked(home_of(self.folder).server_home(server.server_id)):
+                say(f"what was downloaded for {server.server_id} may be incomplete and was thrown away; try once more")
 
     async def verify(self, server_id: str) -> None:
         """Look at a server and write down what it offers.
@@ -85,7 +106,7 @@ class ServerDesk:
         try:
             await self.servers.verify(self.organization_id, server_id)
         except RemoteFailure as failure:
-            raise Unusable(f"{server_id} cannot be used: {told(failure)}") from failure
+            raise Unusable(f"{server_id} cannot be used: {told(failure, server_id)}") from failure
 
 
 def at_desk(folder: Path | None, organization: UUID | None, act: Callable[[ServerDesk], Awaitable[T]]) -> T:

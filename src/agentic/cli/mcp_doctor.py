@@ -53,7 +53,7 @@ def prompts(context: typer.Context, name: Name, organization: Organization = Non
             try:
                 return [each.model_dump(mode="json") for each in await listed(remote)]
             except RemoteFailure as failure:
-                raise Unusable(f"{name} cannot be used: {told(failure)}") from failure
+                raise Unusable(f"{name} cannot be used: {told(failure, name)}") from failure
 
     found = at_desk(settings_of(context).folder, organization, read)
     if as_json:

@@ -147,11 +147,13 @@ async def _talk(desk: ServerDesk, standing: Standing) -> AsyncIterator[Step]:
             took_s = asyncio.get_running_loop().time() - began
     except RemoteFailure as failure:
         said = f"{failure.trouble}: {failure}{its_words(failure)}"
-        yield _step(name, "handshake and list", said=said, wrong=remedy(failure.trouble))
+        yield _step(name, "handshake and list", said=said, wrong=remedy(failure.trouble, name))
         return
     greeting, catalog = connection.greeting, connection.catalog
     who = f"{safe_line(greeting.name)} {safe_line(greeting.version)}, protocol {safe_line(greeting.protocol_version)}"
-    yield _step(name, "handshake", said=f"{who}, in {took_s:.1f} s")
+    waits_s = standing.server.config.timeouts.connect_s
+    late = f"a run waits {waits_s:g} s; where a second look takes as long, {desk.again} mcp configure {name} --connect-timeout 120"
+    yield _step(name, "handshake", said=f"{who}, in {took_s:.1f} s", wrong=late if took_s > waits_s else None)
     counts = f"{len(catalog.tools)} tools, {len(catalog.rejected)} rejected, {len(catalog.conflicts)} conflicts"
     yield _step(name, "list", said=counts)
     if standing.server.state is ServerState.VERIFIED:

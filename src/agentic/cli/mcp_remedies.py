@@ -10,9 +10,9 @@ _MAX_WORDS: Final = 500
 _REMEDIES: Final = {
     Trouble.NOT_STARTED: "install the program, or name where it is with 'path' in the file of servers",
     Trouble.EGRESS: "let its origin through with AGENTIC_EGRESS_ALLOW, or have the operator add it with --operator",
-    Trouble.CONNECT: "see whether it runs and can be reached from here; a stdio server says why on stderr, below",
-    Trouble.CONNECT_TIMEOUT: "the first start of npx or uvx downloads the server; wait longer with 'agentic mcp configure NAME "
-    "--connect-timeout 120', or install it beforehand",
+    Trouble.CONNECT: "see whether it runs and can be reached from here; a stdio server says why on stderr",
+    Trouble.CONNECT_TIMEOUT: "start it by hand and see what it waits for; one that needs that long is given it with 'agentic mcp configure "
+    "{name} --connect-timeout 120'",
     Trouble.HANDSHAKE: "it does not speak the protocol here; start it by hand and see what it writes to standard output",
     Trouble.DECLINED: "it asks for a model's answer, for folders or for a form before it answers anything, and nobody gets those here; "
     "see whether it can be started without",
@@ -24,18 +24,18 @@ _REMEDIES: Final = {
     Trouble.TOO_LARGE: "the server sends more than is taken; ask whoever makes it",
     Trouble.FLOODED: "the server asks more than it may; ask whoever makes it",
 }
-_ELSE: Final = "ask whoever runs the server; 'agentic mcp doctor' goes through it step by step"
+_ELSE: Final = "ask whoever runs the server; 'agentic mcp doctor {name}' goes through it step by step"
 
 
-def remedy(trouble: Trouble) -> str:
-    """What to do."""
-    return _REMEDIES.get(trouble, _ELSE)
+def remedy(trouble: Trouble, name: str) -> str:
+    """What to do about the server of this name."""
+    return _REMEDIES.get(trouble, _ELSE).format(name=name)
 
 
-def told(failure: RemoteFailure) -> str:
+def told(failure: RemoteFailure, name: str) -> str:
     """A failure as a person reads it: what happened, what to do, what the server says of it, and the end of what it wrote to stderr."""
     status = f", status {failure.status}" if failure.status is not None else ""
-    said = f"{failure.trouble}: {failure}{status}; {remedy(failure.trouble)}"
+    said = f"{failure.trouble}: {failure}{status}; {remedy(failure.trouble, name)}"
     return said + its_words(failure)
 
 

@@ -216,6 +216,36 @@ def test_a_server_that_cannot_be_started_is_added_and_says_why_and_the_doctor_fi
     assert (broken.code, "no JSON we take (line 1" in broken.err) == (1, True)
 
 
+def test_a_download_that_was_cut_off_is_thrown_away_and_begun_anew(
+    admin: str, shell: "Shell", tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tools = tmp_path_factory.mktemp("tools")
+    npx = tools / "npx"
+    npx.write_text(
+        '#!/bin/sh\nif [ -e "$HOME/.npm/_npx/1/half" ]; then echo "Cannot find package" >&2; exit 1; fi\n'
+        f"exec {NOTES}\n"
+    )
+    npx.chmod(0o755)
+    on_path = {"PATH": f"{tools}:{shell.environment()['PATH']}"}
+    home = shell.folder / ".agentic" / "mcp_homes" / "pottery"
+    half = home / ".npm" / "_npx" / "1" / "half"
+    half.parent.mkdir(parents=True)
+    half.touch()
+    (home / "notes.txt").touch()
+
+    cut = shell("mcp", "add", "pottery", "--stdio", "npx -y pottery", "--json", **on_path)
+    assert cut.code == 1
+    assert cut.value["server"]["state"] == "registered"
+    assert "Cannot find package" in cut.err
+    assert "thrown away" in cut.err
+    assert "has shown nothing yet" in shell("mcp", "diff", "pottery").err
+    again = shell("mcp", "verify", "pottery", "--json")
+    assert (again.code, "120 s at most" in again.err) == (0, True), again.err
+    assert again.value["server"]["state"] == "verified"
+    assert again.value["server"]["connect_s"] == 10
+    assert (home / "notes.txt").exists()
+
+
 def test_the_doctor_names_a_server_that_is_well_and_one_that_waits_for_a_person(admin: str, shell: "Shell") -> None:
     assert shell("mcp", "add", "pottery", "--stdio", NOTES).code == 0
     waits = shell("mcp", "doctor", "pottery")

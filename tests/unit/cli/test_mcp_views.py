@@ -125,11 +125,14 @@ def test_a_servers_words_move_no_cursor_and_turn_no_line() -> None:
         assert "\u202e" not in text
         assert "\\u202e" in text
     failure = RemoteFailure(Trouble.HANDSHAKE, "no handshake", stderr="first\n\x1b[31mred")
-    assert "\x1b" not in told(failure)
-    assert "\\x1b[31mred" in told(failure)
-    words = told(RemoteFailure(Trouble.HANDSHAKE, "no handshake", external_text="needs\x1b[2J\nroots" + "x" * 9_000))
+    assert "\x1b" not in told(failure, "notes")
+    assert "\\x1b[31mred" in told(failure, "notes")
+    words = told(
+        RemoteFailure(Trouble.HANDSHAKE, "no handshake", external_text="needs\x1b[2J\nroots" + "x" * 9_000), "notes"
+    )
     assert words.partition("\n")[2].startswith("the server says: needs\\x1b[2J\\nroots")
     assert len(words) < 1_000
+    assert "configure notes --connect-timeout" in told(RemoteFailure(Trouble.CONNECT_TIMEOUT, "it was late"), "notes")
 
 
 def test_a_server_shows_its_command_and_the_names_of_its_settings_alone() -> None:
@@ -167,6 +170,6 @@ def test_a_difference_names_what_came_what_went_and_every_line_that_changed() ->
 
 @pytest.mark.parametrize("trouble", list(Trouble))
 def test_every_way_to_fail_has_something_a_person_can_do(trouble: Trouble) -> None:
-    text = told(RemoteFailure(trouble, "what happened", status=503))
+    text = told(RemoteFailure(trouble, "what happened", status=503), "notes")
     assert text.startswith(f"{trouble}: what happened, status 503; ")
     assert len(text.partition("; ")[2]) > 10

@@ -59,6 +59,12 @@ Dial = Callable[[], AbstractAsyncContextManager[Wire]]
 Ending = Trouble | Literal["idle", "closed", "replaced"]
 """Why a session that was open ended."""
 
+_NOT_OPENED: Final = {
+    Trouble.CONNECT: "it ended, or could not be reached, before it answered the handshake",
+    Trouble.CONNECT_TIMEOUT: "it did not answer the handshake within {:g} seconds",
+    Trouble.HANDSHAKE: "its answer to the handshake is none that we can work with",
+}
+
 
 class SessionNotClosed(AgenticError):
     """A session did not end although everything was tried; it stays owned, and closing it may be tried again."""
@@ -374,7 +380,7 @@ class Session:
             trouble = Trouble.HANDSHAKE
         return RemoteFailure(
             trouble,
-            f"the session was not opened: {trouble}",
+            _NOT_OPENED.get(trouble, f"the session was not opened: {trouble}").format(self._connect_s),
             status=trace.status,
             external_text=said.message[:_MAX_WORDS] if said is not None else None,
             code=said.code if said is not None else None,
