@@ -1,20 +1,20 @@
-"""The command line as a person has it: a real process, over a real database with a run that waits."""
+"""The command line as a person has it: a process of its own, over a real database with a run that waits."""
 
 import asyncio
-import json
 import os
+import pkgutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from pydantic import BaseModel
 
+import agentic.cli
 from agentic.bootstrap import App, open_platform
 from agentic.contract.events import Event
 from agentic.contract.principal import Principal, Role
@@ -25,21 +25,16 @@ from agentic.services.approvals.models import Verdict
 from agentic.services.connections.fixed import FixedConnections
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import vendor_tool
+from warm_processes import Ended, Warm
 
 COMMAND_S = 50
 PROGRAM = [sys.executable, "-c", "from agentic.cli import main; main()"]
-
-
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def value(self) -> Any:
-        """Standard output as the one JSON value it must be."""
-        return json.loads(self.out)
+# what commands import while they run
+IMPORTED = [
+    *(f"agentic.cli.{module.name}" for module in pkgutil.iter_modules(agentic.cli.__path__)),
+    *("agentic.bootstrap.opening", "agentic.runtime.agent.agno.runtime", "agentic.services.mcp.session"),
+    *("agentic.services.mcp.http", "agentic.services.mcp.stdio"),
+]
 
 
 @dataclass
@@ -47,6 +42,7 @@ class Shell:
     """Runs commands in a folder, with nothing of the tester's own environment that could steer them."""
 
     folder: Path
+    warm: Warm
     variables: dict[str, str] = field(default_factory=dict)
 
     def environment(self, **variables: str) -> dict[str, str]:
@@ -54,17 +50,20 @@ class Shell:
         return {**kept, **self.variables, **variables}
 
     def __call__(self, *arguments: str, typed: str | None = None, **variables: str) -> Ended:
-        done = subprocess.run(
-            [*PROGRAM, *arguments],
-            cwd=self.folder,
-            env=self.environment(**variables),
-            input=typed,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_S,
-            check=False,
+        return self.warm.run(
+            "agentic.cli:main",
+            *arguments,
+            folder=self.folder,
+            environment=self.environment(**variables),
+            typed=typed,
+            timeout_s=COMMAND_S,
         )
-        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def cold(self, *arguments: str, **variables: str) -> Ended:
+        """As a call, from an interpreter that starts: for what it reads of the environment, and for what is imported when."""
+        with self.start(*arguments, **variables) as process:
+            out, err = process.communicate(timeout=COMMAND_S)
+        return Ended(code=process.returncode, out=out, err=err)
 
     def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -104,9 +103,17 @@ class Seed:
     """A run whose letter may have left."""
 
 
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """Forks the commands of this test run."""
+    processes = Warm(*IMPORTED)
+    yield processes
+    processes.close()
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def shell(tmp_path: Path, warm: Warm) -> Shell:
+    return Shell(tmp_path, warm)
 
 
 @pytest.fixture

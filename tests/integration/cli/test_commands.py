@@ -94,7 +94,7 @@ def test_a_reader_that_leaves_early_is_no_error(seed: "Seed", shell: "Shell") ->
 
 def test_a_terminal_without_our_letters_gets_escapes_not_an_error(seed: "Seed", shell: "Shell") -> None:
     for extra in ([], ["--json"]):
-        ended = shell("runs", "show", seed.unknown, *extra, PYTHONIOENCODING="ascii:strict")
+        ended = shell.cold("runs", "show", seed.unknown, *extra, PYTHONIOENCODING="ascii:strict")
         assert ended.code == 0, ended.err
         assert ended.out.isascii()
 
@@ -119,7 +119,7 @@ def test_a_misused_command_exits_with_2_and_says_what_there_is(shell: "Shell", a
 def test_the_version_is_the_installed_one(shell: "Shell") -> None:
     from importlib.metadata import version
 
-    assert shell("--version").out == f"agentic {version('agentic-platform')}\n"
+    assert shell.cold("--version").out == f"agentic {version('agentic-platform')}\n"
 
 
 def test_help_loads_no_framework_no_driver_and_no_terminal_library() -> None:

@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 if TYPE_CHECKING:
-    from tests.integration.cli.conftest import Ended, Seed, Shell
+    from tests.integration.cli.conftest import Seed, Shell
+    from warm_processes import Ended
 
 pytestmark = pytest.mark.timeout(300)  # each command is a process of its own
 

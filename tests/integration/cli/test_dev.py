@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -52,10 +51,11 @@ READY_S = 90
 
 
 @pytest.fixture
-def bare(tmp_path: Path, database: str) -> Shell:
+def bare(shell: Shell, database: str) -> Shell:
     """A product's folder over an empty database."""
-    (tmp_path / "product.py").write_text(APP)
-    return Shell(tmp_path, {"DATABASE_URL": database})
+    (shell.folder / "product.py").write_text(APP)
+    shell.variables.update(DATABASE_URL=database)
+    return shell
 
 
 @contextmanager

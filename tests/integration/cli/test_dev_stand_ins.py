@@ -75,10 +75,12 @@ def until(look: Callable[[], Any]) -> Any:
     return found
 
 
-def test_an_app_calls_every_vendor_s_stand_in_and_is_told_what_becomes_of_it(tmp_path: Path, database: str) -> None:
+def test_an_app_calls_every_vendor_s_stand_in_and_is_told_what_becomes_of_it(
+    shell: Shell, tmp_path: Path, database: str
+) -> None:
     (tmp_path / "product.py").write_text(APP)
-    bare = Shell(tmp_path, {"DATABASE_URL": database, "EXA_API_KEY": "a-key-of-a-real-account"})
-    with developing(bare, "--stand-ins") as (_, address):
+    shell.variables.update(DATABASE_URL=database, EXA_API_KEY="a-key-of-a-real-account")
+    with developing(shell, "--stand-ins") as (_, address):
         announced = (tmp_path / ".agentic" / "dev.json").read_text()
         vendors = {
             name.removesuffix("_ORIGIN").lower(): url
@@ -88,7 +90,7 @@ def test_an_app_calls_every_vendor_s_stand_in_and_is_told_what_becomes_of_it(tmp
         assert set(vendors) == {"exa", "parallel", "firecrawl", "hunter", "fullenrich", "nylas"}
         assert "VAULT" not in announced
         arrived = tmp_path / "arrived"
-        headers = {"Authorization": f"Bearer {bare('token').out.strip()}"}
+        headers = {"Authorization": f"Bearer {shell('token').out.strip()}"}
         with (
             httpx.Client(base_url=address, trust_env=False, timeout=30, headers=headers) as http,
             httpx.Client(trust_env=False, timeout=30) as knobs,
@@ -142,10 +144,10 @@ def test_an_app_calls_every_vendor_s_stand_in_and_is_told_what_becomes_of_it(tmp
             [line] = until(lambda: arrived.exists() and arrived.read_text().splitlines())
             heard = json.loads(line)  # by the product's own function, which asked for mail alone
             assert (heard["object_id"], heard["connection_id"]) == ("msg-7", str(mailbox["id"]))
-    with developing(bare, "--stand-ins"), psycopg.connect(database) as connection:
+    with developing(shell, "--stand-ins"), psycopg.connect(database) as connection:
         states = connection.execute("select state from agent.connections").fetchall()
         assert states == [("connected",)], "the next start connects the one mailbox again"
-        joined = bare.start("worker", "--app", "product:app")  # the app cannot be imported without its account
+        joined = shell.start("worker", "--app", "product:app")  # the app cannot be imported without its account
         assert joined.stderr is not None
         assert joined.stdout is not None
         while "at work" not in (line := joined.stderr.readline()):
