@@ -16,7 +16,7 @@ from agentic.services.mcp.asking import Asking, RunMarks
 from agentic.services.mcp.config import ServerConfig
 from agentic.services.mcp.discovery import paged
 from agentic.services.mcp.failures import RemoteFailure, Trouble
-from agentic.services.mcp.results import MAX_BLOCKS, read_resource
+from agentic.services.mcp.results import MAX_BLOCKS, in_parts, read_resource
 from agentic.services.mcp.servers import Connection, RemoteServer
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.handlers.errors import DefiniteRefusal, ToolGone
@@ -86,7 +86,7 @@ class ResourceHandler:
                 f"{self._asking.server_id}: the resource is no list of contents", code=ErrorCode.INVALID_OUTPUT
             )
         parts = [each for each in contents[:MAX_BLOCKS] if isinstance(each, Mapping)]
-        return {"contents": [read_resource(each, keep=ctx.save_artifact) for each in parts]}
+        return {"contents": in_parts(read_resource(each, keep=ctx.save_artifact) for each in parts)}
 
     async def _listed(self, ctx: CallContext) -> list[Mapping[str, Any]]:
         async def ask(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,16 +6,18 @@ Total: whatever stands in an answer, the effect may have happened, so nothing in
 import base64
 import binascii
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from agentic.contract.json_types import JsonObject
+from agentic.contract.json_types import JsonArray, JsonObject
 from agentic.services.tools.artifacts import MAX_ARTIFACT_BYTES
 from agentic.services.tools.schemas import SchemaRefused, validator_for
 
 MAX_BLOCKS: Final = 256
+LONG_TEXT: Final = 1_000
+"""Characters beyond which a text stands in a list by itself. There its head and tail are shown where the whole is too much (B1)."""
 NO_OUTPUT: Final = "The tool answered without output."
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
 _UNNAMED: Final = "application/octet-stream"
@@ -76,7 +78,7 @@ def read_result(
         return Unreadable(why="its content is no list")
     if raw.get("isError") is True:
         return ToolFailed(words=_words(content, structured), not_applied=_not_applied(structured))
-    data: JsonObject = {"content": [_block(block, keep) for block in content[:MAX_BLOCKS]]}
+    data: JsonObject = {"content": in_parts(_block(block, keep) for block in content[:MAX_BLOCKS])}
     if len(content) > MAX_BLOCKS:
         data["left_out"] = len(content) - MAX_BLOCKS
     if structured is not None:
@@ -86,6 +88,20 @@ def read_result(
     if not content and structured is None:
         data["note"] = NO_OUTPUT
     return Answered(data=data)
+
+
+def in_parts(blocks: Iterable[JsonObject]) -> JsonArray:
+    """The blocks of an answer as a list in which a long text can be shortened, and is not left out as a part of its block."""
+    shown: JsonArray = []
+    for block in blocks:
+        text = block.get("text")
+        if not isinstance(text, str) or len(text) <= LONG_TEXT:
+            shown.append(block)
+        elif block["type"] == "text":
+            shown.append(text)
+        else:
+            shown += [{**{name: each for name, each in block.items() if name != "text"}, "text_follows": True}, text]
+    return shown
 
 
 def _not_applied(structured: object) -> bool:

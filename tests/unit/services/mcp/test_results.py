@@ -1,11 +1,12 @@
 """What the answer of a remote tool means: done, failed in the server's words, or no answer at all (field case 24)."""
 
 import base64
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
 
+from agentic.contract.bounds import bound
 from agentic.services.mcp.results import NO_OUTPUT, Answered, ToolFailed, Unreadable, read_result
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -123,6 +124,25 @@ def test_links_texts_of_resources_and_unknown_blocks_are_data() -> None:
 
 def test_blocks_beyond_the_limit_are_counted() -> None:
     assert answered({"content": [text("x")] * 300})["left_out"] == 44
+
+
+@pytest.mark.guarantee("B1")
+def test_of_a_text_that_is_too_long_head_and_tail_are_shown_and_not_a_marker_alone() -> None:
+    long = "first " + "x" * 200_000 + " last"
+    resource = {"type": "resource", "resource": {"uri": "note://1", "text": long, "mimeType": "text/plain"}}
+    read = read_result(
+        {"content": [text("short"), text(long), resource], "structuredContent": {"result": long}}, keep=Kept()
+    )
+    assert isinstance(read, Answered)
+    shown = bound(read.data, 16_384, kept_as="a-1")
+    assert isinstance(shown.value, dict)
+    short, first, about, second = cast(list[Any], shown.value["content"])
+    assert short == text("short")
+    assert about == {"type": "resource", "uri": "note://1", "media_type": "text/plain", "text_follows": True}
+    for each in (first, second):
+        assert each.startswith("first xxx")
+        assert each.endswith("xxx last")
+        assert "kept as artifact a-1" in each
 
 
 @pytest.mark.parametrize("raw", [{"content": "text"}, {"content": 7}, {"resultType": "input_required", "content": []}])
