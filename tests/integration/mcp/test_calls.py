@@ -257,6 +257,9 @@ async def test_good_answers_of_odd_shapes_are_answers(database: str) -> None:
     assert "structured_invalid" not in reads and nul["content"][0]["text"] == "a\u2400b"
 
 
+UNKNOWN = "select uncertain_reason from agent.idempotency_keys where state = 'uncertain' order by uncertain_at"
+
+
 @pytest.mark.guarantee("J3")
 async def test_a_failed_effect_is_unknown_unless_the_server_asserts_that_nothing_was_done(database: str) -> None:
     failed = {"isError": True, "content": [{"type": "text", "text": "no"}]}
@@ -268,6 +271,9 @@ async def test_a_failed_effect_is_unknown_unless_the_server_asserts_that_nothing
     ]
     async with told(database, stdio_config(), *turns, raw=WRITE, error=WRITE) as run:
         assert run.codes == ["outcome_unknown", "upstream_error", "outcome_unknown", "outcome_unknown"]
+        reasons = [row["uncertain_reason"] for row in await rows(run.h, UNKNOWN)]
+        assert all("the tool failed without saying that nothing was done" in reason for reason in reasons[:2])
+        assert [reason.rpartition("wrote of it: ")[2] for reason in reasons] == ["no", "no", "bad"]
     async with told(database, stdio_config(), turn(("raw", {"result": failed})), raw=SAFE) as run:
         assert run.codes == ["upstream_error"]
 

@@ -178,7 +178,7 @@ class Asking:
         unauthorized = failure.cause is AvailabilityCause.SERVER_UNAUTHORIZED
         if failure.surely_without_effect or self.reads or (unauthorized and self.harmless):
             return DefiniteRefusal(told, code=CODE_OF_CAUSE[failure.cause])
-        return OutcomeUnknown(told, status=failure.status)
+        return OutcomeUnknown(told, status=failure.status, external_text=failure.external_text)
 
 
 async def connected(server: RemoteServer, *, run_id: UUID, marks: RunMarks) -> Connection:

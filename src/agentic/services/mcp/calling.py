@@ -61,7 +61,10 @@ class RemoteToolHandler:
                     raise DefiniteRefusal(
                         f"{self._asking.server_id}: the tool failed", code=ErrorCode.UPSTREAM_ERROR, external_text=words
                     )
-                raise OutcomeUnknown(f"{self._asking.server_id}: the tool failed without saying that nothing was done")
+                raise OutcomeUnknown(
+                    f"{self._asking.server_id}: the tool failed without saying that nothing was done",
+                    external_text=words,
+                )
             case Unreadable(why=why):
                 if self._asking.reads:
                     raise DefiniteRefusal(f"{self._asking.server_id}: {why}", code=ErrorCode.INVALID_OUTPUT)

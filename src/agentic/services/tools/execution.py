@@ -147,7 +147,7 @@ class Execution:
         known = await self.probed(claimed)
         if known is not None:
             return known
-        reason = reason_of(cause)
+        reason = reason_of(cause, claimed.call.at.secrets)
 
         async def give_up(claim: Claim, end: CallEnd) -> bool:
             return await self._ledger.uncertain(claim, end, reason=reason)

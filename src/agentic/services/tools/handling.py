@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, assert_never
+from typing import Any, Final, Literal, assert_never
 
 from pydantic import BaseModel
 
@@ -15,12 +16,13 @@ from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.context import CallContext, answer_reserve_s
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.endings import HandlerEnd
-from agentic.services.tools.handlers.errors import DefiniteRefusal
+from agentic.services.tools.handlers.errors import DefiniteRefusal, OutcomeUnknown
 from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import Probe
 from agentic.services.tools.result_boundary import said_text
 
 _log = logging.getLogger(__name__)
+_MAX_QUOTED: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +53,9 @@ async def handled(tool: Tool, model: BaseModel, ctx: CallContext) -> HandlerAnsw
         )
     except GiveUp:
         raise
+    except OutcomeUnknown as error:
+        _log.warning("%s: nobody knows whether it happened: %s", ctx.tool, error)
+        return HandlerAnswer(end=HandlerEnd.RAISED, error=error)
     except TimeoutError as error:
         return HandlerAnswer(end=HandlerEnd.TIMED_OUT if limit.expired() else HandlerEnd.RAISED, error=error)
     except asyncio.CancelledError as error:
@@ -107,14 +112,22 @@ def refused(call: Prepared, tool: Tool | None, answer: HandlerAnswer) -> ToolRes
             assert_never(never)
 
 
-def reason_of(cause: HandlerAnswer | None) -> str:
-    """Why nobody knows, for the operator; ``None`` stands for a worker that died."""
+def reason_of(cause: HandlerAnswer | None, secrets: Sequence[str]) -> str:
+    """Why nobody knows, for the operator; ``None`` stands for a worker that died.
+
+    Args:
+        secrets: of the call, which are masked.
+    """
     if cause is None:
         return "the worker died after the effect may have left"
     if cause.end is HandlerEnd.NOT_STARTED:
         return "an earlier attempt ended unknown, and no time was left for another"
     if cause.end is HandlerEnd.TIMED_OUT:
         return "no answer before the deadline"
+    if isinstance(cause.error, OutcomeUnknown):
+        words = cause.error.external_text
+        quoted = f"; what the other side wrote of it: {said_text(words, secrets)[:_MAX_QUOTED]}" if words else ""
+        return said_text(str(cause.error), secrets) + quoted
     return f"the handler failed after the effect may have left ({type(cause.error).__name__})"
 
 

@@ -124,8 +124,10 @@ class OutcomeUnknown(HandlerError):
     Args:
         message: what was sent where and how the wait for its answer ended.
         status: the HTTP status, when one arrived before the answer broke off or when the caller reads it as indefinite (504).
+        external_text: what the remote wrote of it, for whoever has to find out; never shown to a model.
     """
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, external_text: str | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.external_text = external_text
