@@ -27,5 +27,10 @@ async def main(organization_id: UUID, run_id: UUID) -> None:
         await platform.leader.advance(organization_id, run_id)
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """The process."""
     asyncio.run(main(UUID(sys.argv[1]), UUID(sys.argv[2])))
+
+
+if __name__ == "__main__":
+    run()

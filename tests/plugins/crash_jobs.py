@@ -1,4 +1,4 @@
-"""A process that submits, takes in or settles a job of FullEnrich and dies at a point of it: ``python -m crash_jobs POINT WHAT ARGUMENTS``.
+"""A process that submits, takes in or settles a job of FullEnrich and dies at a point of it; its arguments are POINT WHAT ARGUMENTS.
 
 ``CRASH_VENDOR`` is where the stand-in is, ``AGENTIC_CHILD_DATABASE_URL`` the database.
 """
@@ -52,5 +52,6 @@ async def main(point: JobCrashPoint, what: str, *arguments: str) -> None:
                 await platform.settling.settle(UUID(arguments[0]), UUID(arguments[1]))
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """The process."""
     asyncio.run(main(JobCrashPoint(sys.argv[1]), *sys.argv[2:]))

@@ -19,7 +19,7 @@ class _NoBus:
         """The parent reads rows; nobody listens here."""
 
 
-async def _main(app: str, organization_id: str, run_id: str, lease_s: str, claim_grace_s: str) -> None:
+async def _lead(app: str, organization_id: str, run_id: str, lease_s: str, claim_grace_s: str) -> None:
     module, _, name = app.partition(":")
     found = getattr(importlib.import_module(module), name)
     made = found if isinstance(found, App) else found()
@@ -37,5 +37,10 @@ async def _main(app: str, organization_id: str, run_id: str, lease_s: str, claim
         await platform.leader.advance(UUID(organization_id), UUID(run_id))
 
 
+def main() -> None:
+    """The process."""
+    asyncio.run(_lead(*sys.argv[1:]))
+
+
 if __name__ == "__main__":
-    asyncio.run(_main(*sys.argv[1:]))
+    main()

@@ -10,30 +10,34 @@ from uuid import UUID
 
 import pytest
 
-import crash_after_commit
 import crash_app
 from agentic.testing import KILLED, EffectLedger, Harness, Settled, advance_in_child, harness
 from time_passes import time_passes
+from warm_processes import Warm
+
+LIMIT_S = 40
 
 
 class Stage:
     """A run whose first process dies, and the world it acted on."""
 
-    def __init__(self, made: Harness, ledger: EffectLedger, environment: Mapping[str, str]) -> None:
+    def __init__(self, made: Harness, ledger: EffectLedger, environment: Mapping[str, str], dying: Warm) -> None:
         self.h = made
         self.world = ledger
         self.environment = environment
+        self.dying = dying
 
     async def child(self, run_id: UUID) -> int:
-        return await asyncio.to_thread(
-            advance_in_child,
-            "crash_app:make",
-            self.h.database_url,
-            self.h.organization_id,
-            run_id,
-            environment=self.environment,
-            lease_s=20,
-        )
+        """Leads the run for one segment, as ``advance_in_child`` does."""
+        lease_s, claim_grace_s = 20, 1
+        arguments = ("crash_app:make", self.h.organization_id, run_id, lease_s, claim_grace_s)
+        return await self.process("agentic.testing.child_process:main", *arguments)
+
+    async def process(self, call: str, *arguments: object) -> int:
+        """How a process ends that is told which database it is about."""
+        environment = {**os.environ, **self.environment, "AGENTIC_CHILD_DATABASE_URL": self.h.database_url}
+        with self.dying.started(call, *map(str, arguments), environment=environment) as process:
+            return await asyncio.to_thread(process.wait, LIMIT_S)
 
     async def killed(self) -> UUID:
         """A run whose first leader was killed."""
@@ -51,7 +55,14 @@ class Stage:
 
 @contextlib.asynccontextmanager
 async def stage(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, tool: str, where: str, read: bool = False
+    database: str,
+    dying: Warm,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    tool: str,
+    where: str,
+    read: bool = False,
 ) -> AsyncIterator[Stage]:
     environment = {
         "CRASH_TOOL": tool,
@@ -67,14 +78,14 @@ async def stage(
         return crash_app.make().models["scripted"]()
 
     async with harness(tools=crash_app.TOOLS, script=model, database_url=database, claim_grace_s=0.2) as h:
-        yield Stage(h, EffectLedger(tmp_path / "world"), environment)
+        yield Stage(h, EffectLedger(tmp_path / "world"), environment, dying)
 
 
 @pytest.mark.guarantee("J3")
 async def test_an_idempotent_call_whose_worker_died_after_the_effect_runs_again(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with stage(database, tmp_path, monkeypatch, tool="act.again", where="after") as s:
+    async with stage(database, dying, tmp_path, monkeypatch, tool="act.again", where="after") as s:
         run_id = await s.killed()
         assert (await s.rest(run_id)).state == "succeeded"
         assert s.world.count("act.again") == 2
@@ -83,9 +94,9 @@ async def test_an_idempotent_call_whose_worker_died_after_the_effect_runs_again(
 
 @pytest.mark.guarantee("J3", "J7")
 async def test_a_conditional_call_is_replayed_under_the_same_key_and_the_vendor_has_one_effect(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with stage(database, tmp_path, monkeypatch, tool="act.keyed", where="after") as s:
+    async with stage(database, dying, tmp_path, monkeypatch, tool="act.keyed", where="after") as s:
         run_id = await s.killed()
         assert (await s.rest(run_id)).state == "succeeded"
         [effect] = s.world.effects("act.keyed")
@@ -97,9 +108,9 @@ async def test_a_conditional_call_is_replayed_under_the_same_key_and_the_vendor_
 
 @pytest.mark.guarantee("J3")
 async def test_a_conditional_call_whose_key_the_vendor_has_forgotten_is_not_replayed(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with stage(database, tmp_path, monkeypatch, tool="act.forgotten", where="after") as s:
+    async with stage(database, dying, tmp_path, monkeypatch, tool="act.forgotten", where="after") as s:
         run_id = await s.killed()
         settled = await s.rest(run_id)
         assert (settled.state, settled.partial_reason) == ("succeeded", "outcome_unknown: act.forgotten")
@@ -110,10 +121,10 @@ async def test_a_conditional_call_whose_key_the_vendor_has_forgotten_is_not_repl
 @pytest.mark.guarantee("J3")
 @pytest.mark.parametrize("where", ["after", "before"])
 async def test_a_call_that_must_not_repeat_is_uncertain_once_its_watermark_was_set(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """The watermark is set with the claim, so even a death before the effect leaves the question to a person."""
-    async with stage(database, tmp_path, monkeypatch, tool="act.once", where=where) as s:
+    async with stage(database, dying, tmp_path, monkeypatch, tool="act.once", where=where) as s:
         run_id = await s.killed()
         settled = await s.rest(run_id)
         assert (settled.state, settled.partial_reason) == ("succeeded", "outcome_unknown: act.once")
@@ -142,13 +153,14 @@ async def test_a_call_that_must_not_repeat_is_uncertain_once_its_watermark_was_s
 )
 async def test_a_watermark_at_the_transport_lets_a_call_run_again_that_died_before_it(
     database: str,
+    dying: Warm,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     where: str,
     effects: int,
     spans: list[tuple[str, str | None]],
 ) -> None:
-    async with stage(database, tmp_path, monkeypatch, tool="act.marked", where=where) as s:
+    async with stage(database, dying, tmp_path, monkeypatch, tool="act.marked", where=where) as s:
         run_id = await s.killed()
         assert (await s.rest(run_id)).state == "succeeded"
         assert s.world.count("act.marked") == effects
@@ -158,9 +170,9 @@ async def test_a_watermark_at_the_transport_lets_a_call_run_again_that_died_befo
 @pytest.mark.guarantee("J3")
 @pytest.mark.parametrize("where", ["after", "before"])
 async def test_a_probe_answers_for_a_call_whose_worker_died(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    async with stage(database, tmp_path, monkeypatch, tool="act.probed", where=where) as s:
+    async with stage(database, dying, tmp_path, monkeypatch, tool="act.probed", where=where) as s:
         run_id = await s.killed()
         settled = await s.rest(run_id)
         assert (settled.state, settled.partial_reason) == ("succeeded", None)
@@ -172,10 +184,10 @@ async def test_a_probe_answers_for_a_call_whose_worker_died(
 @pytest.mark.guarantee("J8")
 @pytest.mark.parametrize("where", ["look", "request 0", "request 1"])
 async def test_a_process_that_dies_beside_the_model_never_lets_a_reworded_proposal_have_an_effect(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """In the inline read of a turn whose write is not run yet, or while the model is asked, before and after the write."""
-    async with stage(database, tmp_path, monkeypatch, tool="act.once", where=where, read=True) as s:
+    async with stage(database, dying, tmp_path, monkeypatch, tool="act.once", where=where, read=True) as s:
         run_id = await s.killed()
         before = await s.h.platform.database.all("select body from agent.run_messages where role = 'assistant'", {})
         assert (await s.rest(run_id)).state == "succeeded"
@@ -193,18 +205,11 @@ async def test_a_process_that_dies_beside_the_model_never_lets_a_reworded_propos
 
 @pytest.mark.guarantee("J3", "J1")
 async def test_a_process_that_dies_between_the_answer_s_commit_and_its_message_replays_the_answer(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with stage(database, tmp_path, monkeypatch, tool="act.once", where="nowhere") as s:
+    async with stage(database, dying, tmp_path, monkeypatch, tool="act.once", where="nowhere") as s:
         run_id = await s.h.start()
-        child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            crash_after_commit.__file__,
-            str(s.h.organization_id),
-            str(run_id),
-            env={**os.environ, **s.environment, "AGENTIC_CHILD_DATABASE_URL": s.h.database_url},
-        )
-        assert await asyncio.wait_for(child.wait(), 30) == KILLED
+        assert await s.process("crash_after_commit:run", s.h.organization_id, run_id) == KILLED
         await time_passes(s.h.platform.database, run_id)
         assert s.world.count("act.once") == 1
         assert [role for role, _ in await s.h.messages(run_id)] == ["user", "assistant"]
@@ -217,11 +222,17 @@ async def test_a_process_that_dies_between_the_answer_s_commit_and_its_message_r
 
 @pytest.mark.guarantee("J1", "J2")
 async def test_two_processes_that_lead_the_same_run_at_once_have_one_effect(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with stage(database, tmp_path, monkeypatch, tool="act.once", where="nowhere") as s:
+    async with stage(database, dying, tmp_path, monkeypatch, tool="act.once", where="nowhere") as s:
         run_id = await s.h.start()
-        assert list(await asyncio.gather(s.child(run_id), s.child(run_id))) == [0, 0]
+
+        def lead() -> int:
+            return advance_in_child(
+                "crash_app:make", database, s.h.organization_id, run_id, environment=s.environment, lease_s=20
+            )
+
+        assert list(await asyncio.gather(asyncio.to_thread(lead), asyncio.to_thread(lead))) == [0, 0]
         assert (await s.rest(run_id)).state == "succeeded"
         assert s.world.count("act.once") == 1
         fences = await s.h.platform.database.all("select fence from agent.runs", {})

@@ -8,7 +8,6 @@ import base64
 import json
 import os
 import signal
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from agentic.testing import KILLED
 from core_world import execute
 from jobs_stage import CREDIT, JobsStage, jobs_stage
 from time_passes import time_passes
+from warm_processes import Warm
 
 pytestmark = pytest.mark.timeout(120)  # a process that dies and two that go on
 
@@ -92,25 +92,13 @@ def test_the_page_says_what_the_tests_expect_of_every_point() -> None:
     assert PAGE.read_text() == page(), "the page is stale: run this test with UPDATE_CRASH_MATRIX=1"
 
 
-async def dies(s: JobsStage, vendor_url: str, point: JobCrashPoint, *arguments: str) -> None:
+async def dies(s: JobsStage, dying: Warm, point: JobCrashPoint, *arguments: str) -> None:
     """Run a process until its death at the point."""
-    environment = {
-        **os.environ,
-        "AGENTIC_CHILD_DATABASE_URL": s.h.database_url,
-        "CRASH_VENDOR": vendor_url,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "crash_jobs", str(point), *arguments, env=environment
-    )
-    if point is At.SUBMIT_ACCEPTED:
-        _kill_once_it_was_taken(s, process.pid)
-    try:
-        assert await asyncio.wait_for(process.wait(), LIMIT_S) == KILLED
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+    environment = {**os.environ, "AGENTIC_CHILD_DATABASE_URL": s.h.database_url, "CRASH_VENDOR": s.vendor_url}
+    with dying.started("crash_jobs:run", str(point), *arguments, environment=environment) as process:
+        if point is At.SUBMIT_ACCEPTED:
+            _kill_once_it_was_taken(s, process.pid)
+        assert await asyncio.to_thread(process.wait, LIMIT_S) == KILLED
 
 
 def _kill_once_it_was_taken(s: JobsStage, pid: int) -> None:
@@ -163,14 +151,14 @@ async def submitted(s: JobsStage) -> tuple[UUID, ProviderJob]:
 @pytest.mark.guarantee("J1", "J3", "M1")
 @pytest.mark.parametrize("point", SUBMITTING)
 async def test_a_worker_killed_while_it_submits_leaves_one_job_and_one_batch_at_most(
-    database: str, point: JobCrashPoint
+    database: str, dying: Warm, point: JobCrashPoint
 ) -> None:
     left = EXPECTED[point]
     async with jobs_stage(database, window_s=0.001) as s:
         run_id = await s.h.start()
         await s.h.settle(run_id)
         await s.h.decide(run_id)
-        await dies(s, s.vendor_url, point, "advance", str(s.h.organization_id), str(run_id))
+        await dies(s, dying, point, "advance", str(s.h.organization_id), str(run_id))
         await time_passes(s.h.platform.database, run_id)
         assert (await s.h.settle(run_id)).state == "succeeded"
         assert (await s.told(run_id))["job_id"] == str((await the_job(s)).id)
@@ -194,13 +182,13 @@ async def test_a_worker_killed_while_it_submits_leaves_one_job_and_one_batch_at_
 @pytest.mark.guarantee("W1", "W2", "M1", "J3")
 @pytest.mark.parametrize("point", TAKING_IN)
 async def test_a_server_killed_while_it_takes_a_report_loses_nothing_and_ends_the_job_once(
-    database: str, point: JobCrashPoint
+    database: str, dying: Warm, point: JobCrashPoint
 ) -> None:
     async with jobs_stage(database, window_s=0.001) as s:
         run_id, job = await submitted(s)
         body, headers = report(s)
         packed = base64.b64encode(body).decode()
-        await dies(s, s.vendor_url, point, "receive", str(job.id), packed, json.dumps(headers))
+        await dies(s, dying, point, "receive", str(job.id), packed, json.dumps(headers))
         stored = point is At.AFTER_INTAKE
         assert (await s.read(job.id)).state is (JobState.COMPLETED if stored else JobState.SUBMITTED)
         assert await s.post(job.id, body, headers=headers) == 200  # the provider heard nothing, and delivers again
@@ -211,14 +199,14 @@ async def test_a_server_killed_while_it_takes_a_report_loses_nothing_and_ends_th
 @pytest.mark.guarantee("M1", "J3")
 @pytest.mark.parametrize("point", SETTLING)
 async def test_a_worker_killed_while_it_settles_leaves_a_cost_that_is_written_once(
-    database: str, point: JobCrashPoint
+    database: str, dying: Warm, point: JobCrashPoint
 ) -> None:
     async with jobs_stage(database, window_s=0.001) as s:
         run_id, job = await submitted(s)
         body, headers = report(s)
         assert await s.post(job.id, body, headers=headers) == 200
         s.h.bus.events.clear()  # whoever took the event is the process that dies
-        await dies(s, s.vendor_url, point, "settle", str(s.h.organization_id), str(job.id))
+        await dies(s, dying, point, "settle", str(s.h.organization_id), str(job.id))
         written: list[dict[str, Any]] = await s.lines()
         assert len(written) == int(point is At.AFTER_SETTLE)
         await execute(
