@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentic.cli.options import Json
+from agentic.cli.options import Json, settings_of
 from agentic.cli.output import say, show, show_json
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def capacity() -> None:
 
 @app.command()
 def check(
+    context: typer.Context,
     app_path: Annotated[
         str, typer.Option("--app", metavar="MODULE:NAME", help="Your App, which declares its capacity.")
     ],
@@ -32,6 +33,8 @@ def check(
     """For each account: runs at once x calls of the widest run, lane by lane, against its limit. Exits with 1 when one is too small."""
     from agentic.cli.app_path import app_at
     from agentic.cli.listings import account_table
+    from agentic.cli.records import home_of
+    from agentic.cli.vendors import reach_vendors_of
     from agentic.contract.errors import ProgramFault
     from agentic.services.capacity.arithmetic import account_loads, unknown_tools
 
@@ -44,6 +47,7 @@ def check(
                 )
             return account_loads(found.capacity, _agents(found))
 
+    reach_vendors_of(home_of(settings_of(context).folder))
     found = asyncio.run(loads())
     if as_json:
         show_json([_view(load) for load in found])

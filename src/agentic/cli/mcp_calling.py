@@ -17,6 +17,7 @@ from agentic.bootstrap import App, Platform, open_platform, workflows
 from agentic.cli.event_bus import bus_of
 from agentic.cli.records import check_schema, home_of
 from agentic.cli.starting import LeftToTheSweep
+from agentic.cli.vendors import reach_vendors_of
 from agentic.contract.errors import Conflict, ProgramFault
 from agentic.contract.lanes import Lane
 from agentic.contract.principal import Principal, RunCeilings
@@ -101,6 +102,7 @@ def call(folder: Path | None, wanted: Wanted, *, organization: UUID | None, user
     home.check()
     home.name_mcp_servers()
     with home.database() as url:
+        reach_vendors_of(home, url)
         principal = Principal(organization_id=organization or home.identity().organization_id, user_id=user_id)
         return asyncio.run(_open(url, home.folder, wanted, principal, ask, command(folder)))
 

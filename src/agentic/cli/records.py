@@ -15,6 +15,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from agentic.cli.event_bus import bus_of
+from agentic.cli.vendors import reach_vendors_of
 from agentic.contract.errors import ProgramFault
 from agentic.local.home import DATABASE_URL, Home
 from agentic.local.program import command
@@ -92,6 +93,7 @@ def with_records(folder: Path | None, organization: UUID | None, act: Callable[[
             "name another folder with --folder, or set DATABASE_URL"
         )
     with home.database() as url:
+        reach_vendors_of(home, url)
         organization_id = organization or home.identity().organization_id
         return asyncio.run(_act(url, home.folder, organization_id, act, again))
 

@@ -12,6 +12,7 @@ from agentic.cli.app_path import app_at
 from agentic.cli.event_bus import bus_of
 from agentic.cli.output import say
 from agentic.cli.records import check_schema, home_of
+from agentic.cli.vendors import reach_vendors_of
 from agentic.contract.events import Event
 from agentic.contract.lanes import Lane
 from agentic.contract.principal import Principal
@@ -61,6 +62,7 @@ def start(
     home.check()
     with home.database() as url:
         home.name_mcp_servers()
+        reach_vendors_of(home, url)
         principal = Principal(organization_id=organization or home.identity().organization_id, user_id=user_id)
         bus = bus_of(home.folder, url) or LeftToTheSweep()
         return asyncio.run(_start(url, bus, app_path, wanted, principal, command(folder)))

@@ -23,10 +23,12 @@ def validate(
     as_json: Json = False,
 ) -> None:
     """Name every fault of an app's tools and agents. Needs no database. Exits with 1 when there is one."""
+    from agentic.cli.records import home_of
     from agentic.cli.tool_checks import check_app
     from agentic.cli.tool_listings import check_lines
+    from agentic.cli.vendors import reach_vendors_of
 
-    del context  # no database, so no folder
+    reach_vendors_of(home_of(settings_of(context).folder))
     found = check_app(app_path)
     if as_json:
         show_json(found)

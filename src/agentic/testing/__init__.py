@@ -12,6 +12,7 @@ from agentic.testing.child import KILLED, advance_in_child, die
 from agentic.testing.clock import FakeClock
 from agentic.testing.effects import Effect, EffectLedger
 from agentic.testing.harness import Harness, RecordingBus, Settled, harness
+from agentic.testing.scripted_model import scripted
 
 __all__ = [
     "KILLED",
@@ -30,4 +31,5 @@ __all__ = [
     "advance_in_child",
     "die",
     "harness",
+    "scripted",
 ]

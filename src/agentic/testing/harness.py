@@ -38,6 +38,7 @@ from agentic.services.tools.ports import PolicyPort
 from agentic.services.tools.scoped_db import ScopedDatabase
 from agentic.services.tools.scoped_tables import Tables
 from agentic.storage.migrations import migrate
+from agentic.testing.scripted_model import scripted
 
 MODEL = "scripted"
 _MAX_ROUNDS = 100
@@ -325,12 +326,4 @@ def _model(
     failures: Mapping[int, Fail] | None,
     usage: Usage | None,
 ) -> Callable[[], object]:
-    if callable(script):
-        return script
-
-    def make() -> object:
-        from agentic.runtime.agent.agno.scripted import ScriptedModel  # the framework is imported when a run needs it
-
-        return ScriptedModel(script=script, reword=reword, failures=failures or {}, usage=usage or Usage())
-
-    return make
+    return script if callable(script) else scripted(script, reword=reword, failures=failures, usage=usage)

@@ -147,6 +147,12 @@ def test_an_app_calls_every_vendor_s_stand_in_and_is_told_what_becomes_of_it(
     with developing(shell, "--stand-ins"), psycopg.connect(database) as connection:
         states = connection.execute("select state from agent.connections").fetchall()
         assert states == [("connected",)], "the next start connects the one mailbox again"
+        asked = shell("connections", "check", str(mailbox["id"]), "--probe", "--json")
+        probe = json.loads(asked.out)["probe"]
+        assert (asked.code, probe["accepted"]) == (0, True), asked
+        assert "//127.0.0.1:" in probe["asked"], "no vendor is shown the key of a stand-in"
+        checked = shell("tools", "validate", "--app", "product:app", "--json")
+        assert (checked.code, json.loads(checked.out)["faults"]) == (0, []), checked
         joined = shell.start("worker", "--app", "product:app")  # the app cannot be imported without its account
         assert joined.stderr is not None
         assert joined.stdout is not None

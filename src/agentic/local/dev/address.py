@@ -2,10 +2,9 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import httpx
 from pydantic import Field, ValidationError
 
 from agentic.contract.values import Value
@@ -61,11 +60,27 @@ def running(folder: Path) -> DevAddress | None:
     address = _read(folder / FILE)
     if address is None or address.folder != str(folder.resolve()):
         return None
+    import httpx  # not for who only finds no file
+
     try:
         answer = httpx.get(f"{address.engine}/health", timeout=_ANSWER_S, trust_env=False).json()
     except (httpx.HTTPError, ValueError):
         return None
     return address if isinstance(answer, dict) and answer.get("engine") == "agentic" else None
+
+
+def stand_ins_of(folder: Path, database: str | None = None) -> Mapping[str, str]:
+    """The variables by which the running services of this folder have their app reach stand-ins; none where they do not stand in.
+
+    Args:
+        folder: where the services are looked for.
+        database: which the caller works on, without its password. Services on another one do not count; ``None`` takes any.
+    """
+    written = _read(folder / FILE)
+    if written is None or not written.stand_ins or database not in (None, written.database):
+        return {}
+    found = running(folder)
+    return {} if found is None else found.stand_ins
 
 
 def _read(path: Path) -> DevAddress | None:

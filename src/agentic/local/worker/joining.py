@@ -44,7 +44,7 @@ def join_and_serve(path: str, home: Home, *, port: int | None, say: Callable[[st
         os.environ[DEV] = found.engine
         if found.stand_ins:
             os.environ.update(found.stand_ins)
-            os.environ.setdefault(VAULT_KEYS, home.vault_key())
+            os.environ[VAULT_KEYS] = os.environ.get(VAULT_KEYS) or home.vault_key()
         port = found.functions_port if port is None else port
     with home.database() as url:
         if joined is not None and joined != describe(url):
