@@ -30,6 +30,8 @@ class Migration:
 
     def is_recorded_as(self, statements: list[str]) -> bool:
         """Whether recorded statements say the same, comments and layout aside."""
+        if statements == list(self.statements):  # each command asks this of every file
+            return True
         return essence("\n;\n".join(self.statements)) == essence(";\n".join(statements))
 
 
