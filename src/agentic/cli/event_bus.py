@@ -5,12 +5,26 @@ Otherwise the rows stay pending, and whoever runs the functions finds them (W1).
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from agentic.contract.events import Event
 from agentic.services.outbox.service import EventBus
 from agentic.storage.connection import describe
 
 SERVER_VARIABLES = ("INNGEST_DEV", "INNGEST_BASE_URL", "INNGEST_EVENT_API_BASE_URL", "INNGEST_EVENT_KEY")
+
+
+class NoFunctionServer(Exception):
+    """Nobody is there to be told."""
+
+
+class LeftToTheSweep:
+    """The row stays pending, and whoever runs the functions finds it (W1)."""
+
+    async def send(self, events: Sequence[Event]) -> None:
+        """Refuse, so that the rows are not marked as sent."""
+        raise NoFunctionServer
 
 
 def bus_of(folder: Path, database_url: str) -> EventBus | None:

@@ -14,9 +14,8 @@ from uuid import UUID
 
 from agentic.api.views import approval_view
 from agentic.bootstrap import App, Platform, open_platform, workflows
-from agentic.cli.event_bus import bus_of
+from agentic.cli.event_bus import LeftToTheSweep, bus_of
 from agentic.cli.records import check_schema, home_of
-from agentic.cli.starting import LeftToTheSweep
 from agentic.cli.vendors import reach_vendors_of
 from agentic.contract.errors import Conflict, ProgramFault
 from agentic.contract.lanes import Lane

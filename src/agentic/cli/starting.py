@@ -1,7 +1,7 @@
 """Starting a run from the command line: the app is loaded, the run stored, and whoever runs the functions leads it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,10 @@ from uuid import UUID
 
 from agentic.bootstrap import open_platform
 from agentic.cli.app_path import app_at
-from agentic.cli.event_bus import bus_of
+from agentic.cli.event_bus import LeftToTheSweep, bus_of
 from agentic.cli.output import say
 from agentic.cli.records import check_schema, home_of
 from agentic.cli.vendors import reach_vendors_of
-from agentic.contract.events import Event
 from agentic.contract.lanes import Lane
 from agentic.contract.principal import Principal
 from agentic.local.program import command
@@ -34,18 +33,6 @@ class Wanted:
     lane: Lane
     deadline_s: float | None
     wait: bool
-
-
-class NoFunctionServer(Exception):
-    """Nobody is there to be told."""
-
-
-class LeftToTheSweep:
-    """The row stays pending, and whoever runs the functions finds it (W1)."""
-
-    async def send(self, events: Sequence[Event]) -> None:
-        """Refuse, so that the rows are not marked as sent."""
-        raise NoFunctionServer
 
 
 def start(
