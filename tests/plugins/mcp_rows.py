@@ -101,17 +101,17 @@ class ServerRows:
         live = await PostgresCatalogueStore(self.db).live(self.organization_id)
         return "mcp.notes.read_resource" not in live.off
 
-    async def key(self, organization_id: UUID | None = None) -> StoredConnection:
+    async def key(self, organization_id: UUID | None = None, *, provider: str = "mcp") -> StoredConnection:
         """A connection that holds an API key."""
         return await self.connections.add(
-            organization_id or self.organization_id, "notes", ApiKey(value="tok-4711-abcdef"), label="Key"
+            organization_id or self.organization_id, provider, ApiKey(value="tok-4711-abcdef"), label="Key"
         )
 
     async def client(self) -> StoredConnection:
         """A connection that holds a client's id and secret."""
         secret = OAuthSecret(client_id="client-7", client_secret="client-secret-of-ada")
         endpoint = TokenEndpoint(url=TOKEN_ENDPOINT)
-        return await self.connections.add(self.organization_id, "notes", secret, label="Client", endpoint=endpoint)
+        return await self.connections.add(self.organization_id, "mcp", secret, label="Client", endpoint=endpoint)
 
     @property
     def connections(self) -> ConnectionService:

@@ -125,7 +125,9 @@ async def _credential(desk: ServerDesk, standing: Standing) -> Step:
     try:
         found = await service.check(desk.organization_id, UUID(auth.credential_ref))
     except AgenticError as error:
-        return _step(name, "credential", said=str(error), wrong="connect the account: agentic connections add")
+        return _step(
+            name, "credential", said=str(error), wrong=f"connect the account: agentic connections add mcp.{name}"
+        )
     said = f"{auth.scheme}, connection {auth.credential_ref} {found.connection.state}"
     if found.usable:
         return _step(name, "credential", said=said)

@@ -332,6 +332,11 @@ def _check_allowed(row: _Row, config: ServerConfig, connection_id: UUID | None) 
 def _misfit(row: _Row, config: ServerConfig) -> str:
     if row["connection_state"] == "revoked":
         return "the connection is revoked; add another one"
+    if row["connection_provider"] not in ("mcp", f"mcp.{config.server_id}"):
+        return (
+            f"the connection is one of {row['connection_provider']}, whose key is nobody else's; a server takes a connection of the "
+            f"provider mcp.{config.server_id}, or of mcp, which is for all servers"
+        )
     scheme = config.authentication.scheme
     if row["connection_kind"] == "oauth_client" and scheme == "oauth2_client":
         return f"the connection's client is known at {row['connection_endpoint']}; token_endpoint has to be that one"

@@ -354,7 +354,7 @@ async def test_the_credential_goes_to_the_server_and_into_no_answer(vendor: Scri
         return ...
 
     vendor.on = on
-    key = await stage.platform.connections.add(stage.organization, "notes", ApiKey(value=KEY), label="ours")
+    key = await stage.platform.connections.add(stage.organization, "mcp", ApiKey(value=KEY), label="ours")
     bearer = {"scheme": "bearer", "connection_id": str(key.id)}
     async with stage.as_(await stage.person(Role.ADMIN)) as api:
         answers = [
@@ -373,7 +373,7 @@ async def test_the_credential_goes_to_the_server_and_into_no_answer(vendor: Scri
 
 @pytest.mark.guarantee("T1")
 async def test_a_connection_of_another_organization_is_one_that_is_not_there(vendor: Scripted, stage: "Stage") -> None:
-    theirs = await stage.platform.connections.add(uuid4(), "notes", ApiKey(value=KEY), label="theirs")
+    theirs = await stage.platform.connections.add(uuid4(), "mcp", ApiKey(value=KEY), label="theirs")
     answers = []
     async with stage.as_(await stage.person(Role.ADMIN)) as api:
         for connection in (str(theirs.id), str(uuid4())):

@@ -320,7 +320,7 @@ def test_a_server_over_http_gets_its_token_from_the_vault_and_one_that_does_not_
     admin: str, shell: "Shell"
 ) -> None:
     shell.variables.update(AGENTIC_VAULT_KEYS="k" * 43 + "=")
-    connection = shell("connections", "add", "web", "--secret-stdin", "--json", typed="tok-wrong-abcdef\n").value["id"]
+    connection = shell("connections", "add", "mcp.web", "--secret-stdin", "--json", typed="tok-wrong-abcdef\n").value["id"]
     with web_server(tool("echo")) as (url, presented):
         auth = ("--auth", "bearer", "--connection", connection, "--json")
         refused = shell("mcp", "add", "web", "--url", url, "--operator", *auth)
@@ -343,7 +343,7 @@ def test_a_stdio_server_gets_its_credential_from_the_vault_in_the_one_variable_i
     admin: str, shell: "Shell"
 ) -> None:
     shell.variables.update(AGENTIC_VAULT_KEYS="k" * 43 + "=")
-    made = shell("connections", "add", "vendor", "--secret-stdin", "--json", typed="tok-4711-abcdef\n")
+    made = shell("connections", "add", "mcp.vendor", "--secret-stdin", "--json", typed="tok-4711-abcdef\n")
     assert made.code == 0, made.err
     program = scripted(shell.folder, tool("find"))
     shell.folder.joinpath("offering.py").write_text(

@@ -484,7 +484,7 @@ async def test_another_organization_has_nothing_of_a_server_and_its_own_under_th
 
         async def add(made: Harness, secret: str) -> None:
             organization_id = made.organization_id
-            key = await h.platform.connections.add(organization_id, "notes", ApiKey(value=secret), label="Key")
+            key = await h.platform.connections.add(organization_id, "mcp", ApiKey(value=secret), label="Key")
             auth = Authentication(scheme=AuthScheme.BEARER, credential_ref=str(key.id))
             config = http_config(peer.url, auth).model_copy(update={"per_tool": {"do": READ}})
             await h.add_server(config, organization_id=organization_id)
@@ -512,7 +512,7 @@ async def test_a_connection_of_another_organization_is_none_for_a_server(
 ) -> None:
     monkeypatch.setenv(VARIABLE, FIRST)
     async with harness(tools=[], script=[DONE], connections="vault", database_url=database) as h:
-        key = await h.platform.connections.add(uuid4(), "notes", ApiKey(value="secret-of-others"), label="Key")
+        key = await h.platform.connections.add(uuid4(), "mcp", ApiKey(value="secret-of-others"), label="Key")
         auth = Authentication(scheme=AuthScheme.BEARER, credential_ref=str(key.id))
         with pytest.raises(NotFound, match="does not exist in this organization"):
             await h.add_server(http_config("http://127.0.0.1:1/mcp", auth))
@@ -543,7 +543,7 @@ async def test_a_credential_that_is_revoked_is_not_used_again_by_a_session_that_
         harness(tools=own, script=script, connections="vault", database_url=database) as h,
     ):
         made.append(h)
-        key = await h.platform.connections.add(h.organization_id, "notes", ApiKey(value="token-1"), label="Key")
+        key = await h.platform.connections.add(h.organization_id, "mcp", ApiKey(value="token-1"), label="Key")
         auth = Authentication(scheme=AuthScheme.BEARER, credential_ref=str(key.id))
         await h.add_server(http_config(peer.url, auth).model_copy(update={"per_tool": {"do": READ}}))
         run_id, end = await settled(h, h.agent.model_copy(update={"tools": (*h.agent.tools, "mcp.scripted.*")}))
@@ -589,7 +589,7 @@ async def test_a_run_re_authenticates_once_with_a_server_whichever_worker_leads_
         harness(tools=own, script=script, connections="vault", database_url=database) as second,
     ):
         made.append(h)
-        key = await h.platform.connections.add(h.organization_id, "notes", ApiKey(value="token-1"), label="Key")
+        key = await h.platform.connections.add(h.organization_id, "mcp", ApiKey(value="token-1"), label="Key")
         keys.append(key.id)
         auth = Authentication(scheme=AuthScheme.BEARER, credential_ref=str(key.id))
         await h.add_server(http_config(peer.url, auth).model_copy(update={"per_tool": {"do": READ}}))

@@ -115,6 +115,22 @@ async def test_a_connection_has_to_hold_what_the_scheme_sends(rows: ServerRows, 
     assert "revoked" in await refused(rows, other, connection_id=right.id)
 
 
+@pytest.mark.guarantee("T4")
+async def test_a_server_gets_no_key_that_was_stored_for_somebody_else(rows: ServerRows) -> None:
+    for provider in ("nylas", "mcp.others"):
+        key = await rows.key(provider=provider)
+        told = await refused(rows, using(AuthScheme.BEARER), connection_id=key.id)
+        assert f"the connection is one of {provider}, whose key is nobody else's" in told
+    key = await rows.key(provider="mcp.notes")
+    config = using(AuthScheme.BEARER)
+    server = await rows.store.register(rows.organization_id, config, connection_id=key.id, user_id=rows.admin)
+    with pytest.raises(ServerRefused, match=r"one of mcp\.notes,"):
+        await rows.store.register(
+            rows.organization_id, config.model_copy(update={"server_id": "other"}), connection_id=key.id, user_id=None
+        )
+    assert server.connection_id == key.id
+
+
 async def test_a_clients_secret_goes_to_the_endpoint_that_its_connection_names(rows: ServerRows) -> None:
     client = await rows.client()
     config = using(AuthScheme.OAUTH2_CLIENT, token_endpoint="https://steal.example/token")

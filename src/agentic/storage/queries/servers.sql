@@ -15,11 +15,12 @@ for update of s
 with may as (
     select %(user_id)s::uuid is null or exists (
         select from agent.members m where m.organization_id = %(organization_id)s and m.user_id = %(user_id)s and m.role = 'admin'
-    ) as permitted, c.kind, c.state as connection_state, c.token_endpoint as connection_endpoint, case %(auth_scheme)s
+    ) as permitted, c.kind, c.state as connection_state, c.token_endpoint as connection_endpoint, c.provider as connection_provider,
+    case %(auth_scheme)s
         when 'none' then %(connection_id)s::uuid is null
-        when 'oauth2_client' then c.kind = 'oauth_client' and c.state <> 'revoked' and c.token_endpoint = %(token_endpoint)s
-        else c.kind = 'api_key' and c.state <> 'revoked'
-    end as fits
+        when 'oauth2_client' then c.kind = 'oauth_client' and c.token_endpoint = %(token_endpoint)s
+        else c.kind = 'api_key'
+    end and (c.id is null or c.state <> 'revoked' and c.provider in ('mcp', 'mcp.' || %(server_id)s)) as fits
     from (values (1)) one
     left join agent.connections c on c.organization_id = %(organization_id)s and c.id = %(connection_id)s
 ), added as (
@@ -33,7 +34,7 @@ with may as (
     on conflict (organization_id, server_id) do nothing
     returning *
 )
-select may.permitted, may.kind as connection_kind, may.connection_state, may.connection_endpoint, may.fits, added.*
+select may.permitted, may.kind as connection_kind, may.connection_state, may.connection_endpoint, may.connection_provider, may.fits, added.*
 from may left join added on true
 
 -- name: reconfigure
@@ -41,11 +42,12 @@ from may left join added on true
 with may as (
     select %(user_id)s::uuid is null or exists (
         select from agent.members m where m.organization_id = %(organization_id)s and m.user_id = %(user_id)s and m.role = 'admin'
-    ) as permitted, c.kind, c.state as connection_state, c.token_endpoint as connection_endpoint, case %(auth_scheme)s
+    ) as permitted, c.kind, c.state as connection_state, c.token_endpoint as connection_endpoint, c.provider as connection_provider,
+    case %(auth_scheme)s
         when 'none' then %(connection_id)s::uuid is null
-        when 'oauth2_client' then c.kind = 'oauth_client' and c.state <> 'revoked' and c.token_endpoint = %(token_endpoint)s
-        else c.kind = 'api_key' and c.state <> 'revoked'
-    end as fits
+        when 'oauth2_client' then c.kind = 'oauth_client' and c.token_endpoint = %(token_endpoint)s
+        else c.kind = 'api_key'
+    end and (c.id is null or c.state <> 'revoked' and c.provider in ('mcp', 'mcp.' || %(server_id)s)) as fits
     from (values (1)) one
     left join agent.connections c on c.organization_id = %(organization_id)s and c.id = %(connection_id)s
 ), moved as (
@@ -77,7 +79,7 @@ with may as (
       and s.revision = %(revision)s and s.state <> 'retired' and permitted and fits
     returning s.server_id
 )
-select may.permitted, may.kind as connection_kind, may.connection_state, may.connection_endpoint, may.fits,
+select may.permitted, may.kind as connection_kind, may.connection_state, may.connection_endpoint, may.connection_provider, may.fits,
     exists (select from changed) as changed
 from may
 
