@@ -64,6 +64,7 @@ def _view(report: "ImportReport", entered: "Entered | None") -> dict[str, object
         "encoding": report.encoding,
         "delimiter": report.delimiter,
         "left_out": [{"line": bad.line, "why": bad.why} for bad in report.bad],
+        "left_empty": [{"line": cell.line, "why": cell.why} for cell in report.emptied],
         "entered": None
         if entered is None
         else {"people": _counts(entered.people), "companies": _counts(entered.companies)},
@@ -75,13 +76,14 @@ def _counts(tally: "Tally") -> dict[str, int]:
 
 
 def _tell(file: Path, report: "ImportReport", entered: "Entered | None") -> None:
-    for line in _left_out(report.bad):
+    for line in (*_named("left out", report.bad, "rows"), *_named("left empty", report.emptied, "cells")):
         say(line)
     details = (
         (report.merged, "merged into another"),
         (report.missing_email, "without email"),
         (report.repaired, "cells repaired"),
         (len(report.bad), "left out"),
+        (len(report.emptied), "cells left empty"),
     )
     counted = ", ".join(f"{count} {what}" for count, what in details if count)
     say(
@@ -95,7 +97,7 @@ def _tell(file: Path, report: "ImportReport", entered: "Entered | None") -> None
         say(f"{what}: {tally.created} new, {tally.changed} changed, {tally.unchanged} as they were")
 
 
-def _left_out(bad: "tuple[BadRow, ...]") -> list[str]:
-    named = [f"left out, {row}" for row in bad[:_NAMED_AT_MOST]]
-    more = len(bad) - len(named)
-    return [*named, f"and {more} more rows; --json names all"] if more else named
+def _named(what: str, found: "tuple[BadRow, ...]", kind: str) -> list[str]:
+    named = [f"{what}, {row}" for row in found[:_NAMED_AT_MOST]]
+    more = len(found) - len(named)
+    return [*named, f"and {more} more {kind}; --json names all"] if more else named

@@ -40,7 +40,8 @@ def test_a_file_is_entered_and_told_and_changes_nothing_the_second_time(
 
     first = shell("crm", "import", file)
     assert (first.code, first.out) == (0, "")
-    assert "contacts.csv: 3 rows, 2 people, 1 companies (1 without email, 1 left out)" in first.err
+    assert "contacts.csv: 3 rows, 2 people, 1 companies (1 without email, 1 left out, 1 cells left empty)" in first.err
+    assert "left empty, line 4: email: 'n/a' is no address" in first.err
     assert "people: 2 new, 0 changed, 0 as they were" in first.err
     entered = [("Per Hansen", "per@fjord.example", "Bergen"), ("Ida", None, "Oslo")]
     assert _people(database, seed.organization) == entered
@@ -52,6 +53,7 @@ def test_a_file_is_entered_and_told_and_changes_nothing_the_second_time(
         "companies": {"created": 0, "changed": 0, "unchanged": 1},
     }
     assert second.value["left_out"] == [{"line": 3, "why": "neither a name nor an email"}]
+    assert second.value["left_empty"] == [{"line": 4, "why": "email: 'n/a' is no address"}]
     assert _people(database, seed.organization) == entered
 
 

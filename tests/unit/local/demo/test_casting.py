@@ -25,6 +25,7 @@ def _report(*contacts: Contact) -> ImportReport:
         missing_email=0,
         repaired=0,
         bad=(),
+        emptied=(),
         encoding="utf-8",
         delimiter="comma",
     )

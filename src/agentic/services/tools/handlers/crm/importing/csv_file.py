@@ -28,6 +28,8 @@ from agentic.services.tools.handlers.crm.importing.problems import BadRow, CsvPr
 MAX_BYTES = 20 * 1024 * 1024
 MAX_ROWS = 100_000
 """A file is in memory as a whole, so that a person or a company of many rows is entered once; these two bound it."""
+_SHOWN = 60
+"""Characters of a cell that a person is shown."""
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
 
 
@@ -44,6 +46,7 @@ class ImportReport:
         missing_email: contacts kept without a usable email.
         repaired: cells whose mojibake was undone.
         bad: rows that are left out.
+        emptied: cells that hold no address or no domain though they should; their rows go in without.
         encoding: ``utf-8``, ``cp1252`` or ``mixed``.
         delimiter: ``comma``, ``semicolon`` or ``tab``.
     """
@@ -56,6 +59,7 @@ class ImportReport:
     missing_email: int
     repaired: int
     bad: tuple[BadRow, ...]
+    emptied: tuple[BadRow, ...]
     encoding: str
     delimiter: str
 
@@ -80,16 +84,19 @@ def load_contacts(path: Path) -> ImportReport:
     fields = columns.match(headings, path.name)
     contacts: list[Contact] = []
     bad: list[BadRow] = []
+    emptied: list[BadRow] = []
     repaired = 0
     for line, cells in rows:
         if len(contacts) + len(bad) == MAX_ROWS:
             raise CsvProblem(f"{path.name} has more than {MAX_ROWS:,} rows; split the export")
         mended = [repair(cell) for cell in cells]
         try:
-            contacts.append(_contact(fields, mended))
+            said, contact = _contact(fields, mended)
         except _Unusable as unusable:
             bad.append(BadRow(line=line, why=str(unusable)))
         else:
+            contacts.append(contact)
+            emptied += [BadRow(line=line, why=why) for why in _emptied(said, contact)]
             repaired += sum(cell != before for cell, before in zip(mended, cells, strict=True))
     if not contacts:
         if bad:
@@ -106,6 +113,7 @@ def load_contacts(path: Path) -> ImportReport:
         missing_email=sum(contact.email is None for contact in kept),
         repaired=repaired,
         bad=tuple(bad),
+        emptied=tuple(emptied),
         encoding=decoded.encoding,
         delimiter=_DELIMITERS[delimiter],
     )
@@ -169,8 +177,8 @@ def _rows(text: str, delimiter: str, name: str) -> Iterator[tuple[int, list[str]
         start = reader.line_num + 1
 
 
-def _contact(fields: list[str], cells: list[str]) -> Contact:
-    """The person of a row.
+def _contact(fields: list[str], cells: list[str]) -> tuple[dict[str, str], Contact]:
+    """What a row says by field, and the person it is.
 
     Raises:
         _Unusable: why it is left out.
@@ -196,7 +204,14 @@ def _contact(fields: list[str], cells: list[str]) -> Contact:
         external_id=said.get("external_id") or None,
     )
     _check(contact)
-    return contact
+    return said, contact
+
+
+def _emptied(said: dict[str, str], contact: Contact) -> Iterator[str]:
+    for field, kept, what in (("email", contact.email, "address"), ("domain", contact.domain, "domain")):
+        text = said.get(field, "")
+        if text and kept is None:
+            yield f"{field}: {text[:_SHOWN]!r} is no {what}"
 
 
 def _check(contact: Contact) -> None:

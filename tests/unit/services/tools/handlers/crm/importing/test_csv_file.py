@@ -69,6 +69,23 @@ def test_rows_without_an_email_are_kept_and_blank_rows_are_not(tmp_path: Path) -
     assert (report.rows, report.missing_email, [bad.line for bad in report.bad]) == (4, 2, [6])
 
 
+def test_an_email_and_a_domain_that_are_none_are_named_and_their_row_goes_in_without(tmp_path: Path) -> None:
+    rows = ["Per,per@fjord,A,fjord.example", "Ida,ida@nordlys.example,B,no domain", "Åse,,C,", f"Jon,{'x' * 200},D,"]
+    report = load(tmp_path, "\n".join(["name,email,company,website", *rows, ",nobody,,"]))
+    assert [(contact.name, contact.email, contact.domain) for contact in report.contacts] == [
+        ("Per", None, "fjord.example"),
+        ("Ida", "ida@nordlys.example", None),
+        ("Åse", None, None),
+        ("Jon", None, None),
+    ]
+    assert [str(cell) for cell in report.emptied] == [
+        "line 2: email: 'per@fjord' is no address",
+        "line 3: domain: 'no domain' is no domain",
+        f"line 5: email: '{'x' * 60}' is no address",
+    ]
+    assert [bad.line for bad in report.bad] == [6]
+
+
 def test_a_name_written_last_comma_first_is_turned(tmp_path: Path) -> None:
     assert load(tmp_path, 'name,email,company\n"Müller, Anna",,A\n').contacts[0].name == "Anna Müller"
 
