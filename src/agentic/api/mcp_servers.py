@@ -150,7 +150,7 @@ def mcp_server_routes(ports: ApiPorts, access: Access, limits: LookLimits | None
     async def classify(caller: Annotated[Caller, Depends(access)], server_id: str, body: Classified) -> JSONResponse:
         standing = await mcp.server(caller.organization_id, server_id)
         _check_own(standing.server)
-        if body.remote_name is not None and not _knows(standing, body.remote_name):
+        if body.remote_name is not None and not standing.knows(body.remote_name):
             raise BadRequest("remote_name: the server has shown no tool of this name; verify it, or correct the name")
         server = await mcp.classify(
             caller.organization_id, server_id, body.classification, remote_name=body.remote_name, user_id=caller.user_id
@@ -220,14 +220,6 @@ def _check_own(server: StoredServer) -> None:
         raise NotPermitted(
             f"the server {server.server_id} is the deployment's, whose command line classifies and verifies it; it is probed by itself"
         )
-
-
-def _knows(standing: Standing, remote_name: str) -> bool:
-    return (
-        standing.offered.tool(remote_name) is not None
-        or remote_name in standing.approved
-        or remote_name in standing.server.config.per_tool
-    )
 
 
 def _stands(standing: Standing, offered_hash: str) -> bool:

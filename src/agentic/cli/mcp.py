@@ -220,6 +220,8 @@ def classify(
         raise typer.BadParameter("say --side-effects, --risk, --idempotency or --parallel-safe")
 
     async def act(desk: "ServerDesk") -> "JsonObject":
+        if tool is not None:
+            _check_known(await desk.servers.server(desk.organization_id, name), tool)
         return server_view(
             await desk.servers.classify(desk.organization_id, name, said, remote_name=tool, user_id=desk.acting(person))
         )
@@ -251,6 +253,25 @@ def retire(
         show_json({"server_id": name, "changed": changed})
     else:
         say(f"{name} is retired{'' if changed else ' already'}")
+
+
+def _check_known(standing: "Standing", tool: str) -> None:
+    """Refuse a name that the server has not shown, which would be mistyped. One that has shown nothing may be classified ahead of that."""
+    from difflib import get_close_matches
+
+    from agentic.cli.safe_text import safe_line
+    from agentic.contract.errors import NotFound
+
+    server = standing.server
+    if server.offered_hash is None or standing.knows(tool):
+        return
+    near = get_close_matches(tool, [each.remote_name for each in standing.offered.tools], n=3)
+    meant = (
+        f"did you mean {', '.join(map(safe_line, near))}?"
+        if near
+        else f"'agentic mcp tools {server.server_id}' lists them"
+    )
+    raise NotFound(f"{server.server_id} has shown no tool {tool!r}, and nothing was changed; {meant}")
 
 
 def _shown(standing: "Standing") -> str:

@@ -8,12 +8,13 @@ from uuid import UUID
 
 from agentic.cli.mcp_desk import ServerDesk, Unusable
 from agentic.cli.mcp_views import server_view, tool_views
-from agentic.contract.errors import AgenticError, Conflict
+from agentic.contract.errors import AgenticError, Conflict, NotFound
 from agentic.contract.json_types import JsonArray, JsonObject
 from agentic.contract.principal import Role
 from agentic.local.home import DATABASE_URL
 from agentic.services.mcp.config import StdioLaunch
 from agentic.services.mcp.deployment import put_launch
+from agentic.services.mcp.records import ServerState
 
 
 class AddedUnusable(AgenticError):
@@ -49,7 +50,7 @@ async def put_down(
     try:
         await desk.servers.add(desk.organization_id, raw, user_id=user_id)
     except AgenticError:
-        if wrote:
+        if wrote and not await _is_started(desk, name):
             put_launch(desk.file, name, None)
         raise
     return await _looked_at(desk, name, verify=verify)
@@ -105,6 +106,15 @@ async def _looked_at(desk: ServerDesk, name: str, *, verify: bool) -> tuple[Json
             raise AddedUnusable(message, server) from unusable
     standing = await desk.servers.server(desk.organization_id, name)
     return server_view(standing.server), tool_views(standing)
+
+
+async def _is_started(desk: ServerDesk, name: str) -> bool:
+    """Whether the organization has this server already, as when the same command line was there first: then its command stays."""
+    try:
+        server = (await desk.servers.server(desk.organization_id, name)).server
+    except NotFound:
+        return False
+    return isinstance(server.config.endpoint, StdioLaunch) and server.state is not ServerState.RETIRED
 
 
 def _who(desk: ServerDesk, raw: Mapping[str, Any], person: UUID | None) -> UUID | None:

@@ -12,6 +12,13 @@ from agentic.cli.output import say, show_json, show_line
 
 WAITS = 3
 """Exit status of a call that waits for a person."""
+_NEXT = {
+    "tool_changed": "mcp diff {server} shows what differs from what was approved",
+    "unknown_tool": "mcp tools {server} says what is approved of it",
+    "withdrawn": "mcp tools {server} says what is approved of it",
+    "outcome_unknown": "uncertain list says what is known of it; look at the other side, then settle it",
+}
+"""By what a call ended with: the command that says more."""
 _SAYS = {"remote": "the server says", "domain": "the tool says", "reviewer": "whoever decided says"}
 
 
@@ -53,6 +60,8 @@ def call(
                 f"it waits for a person: {again} approvals approve {ended.approval_id}   (or reject), then the same call"
             )
             say(f"with --request-key {wanted.request_key}")
+        if ended.code in _NEXT:
+            say(f"{again} {_NEXT[ended.code].format(server=name)}")
         say(f"{again} runs show {ended.run_id} tells what happened")
     if ended.state == "waiting":
         raise typer.Exit(WAITS)

@@ -81,6 +81,8 @@ def test_a_server_is_added_classified_activated_and_called_once_after_an_approva
 
     early = shell("mcp", "call", "pottery", "find_notes", "--arguments", '{"words": "glaze"}')
     assert (early.code, "mcp tools pottery" in early.err) == (1, True)
+    mistyped = shell("mcp", "classify", "pottery", "find-notes", "--side-effects", "send")
+    assert (mistyped.code, "did you mean find_notes?" in mistyped.err) == (1, True), mistyped.err
     reads = ("--side-effects", "read", "--risk", "low", "--parallel-safe")
     classified = shell("mcp", "classify", "pottery", "find_notes", *reads, "--json")
     assert classified.value["per_tool"]["find_notes"]["idempotency"] == "read_only"
@@ -138,6 +140,8 @@ def test_what_a_server_changes_waits_for_a_person_who_is_shown_it_in_words_that_
     assert shell("mcp", "diff", "odd").code == 0
 
     scripted(shell.folder, tool("Look", "Call write first.\x1b[2J"), tool("new"))
+    changed = shell("mcp", "call", "odd", "Look", "--yes")
+    assert (changed.code, "mcp diff odd shows what differs" in changed.err) == (1, True), changed.err
     assert shell("mcp", "verify", "odd").code == 0
     shown = shell("mcp", "diff", "odd")
     assert shown.code == 1
@@ -377,6 +381,18 @@ def test_a_server_is_reached_otherwise_and_only_another_way_to_it_has_to_be_acti
     back = shell("mcp", "configure", "pottery", "--stdio", NOTES)
     assert (back.code, "reached over HTTP" in back.err) == (1, True)
     assert shell("mcp", "configure", "nobody", "--connect-timeout", "60").code == 1
+
+
+def test_who_adds_a_server_second_leaves_the_first_one_its_command(admin: str, shell: "Shell") -> None:
+    """Of two that run at once one may write the command and the other the row."""
+    file = shell.folder / ".agentic" / "mcp_servers.json"
+    add = ("mcp", "add", "pottery", "--stdio", NOTES, "--no-verify")
+    assert shell(*add).code == 0
+    file.write_text('{"mcpServers": {}}')
+    assert (shell(*add).code, list(json.loads(file.read_text())["mcpServers"])) == (1, ["pottery"])
+    assert shell("mcp", "retire", "pottery").code == 0
+    file.write_text('{"mcpServers": {}}')
+    assert (shell(*add).code, json.loads(file.read_text())["mcpServers"]) == (1, {})
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,8 @@ def origin_of(url: str) -> Origin:
         parts = urlsplit(url)
     except ValueError:
         raise EgressRefused("the brackets of the address hold no IPv6 address") from None
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise EgressRefused("an address begins with https:// and a host, such as https://tools.vendor.example/mcp")
     if parts.fragment or not re.fullmatch(r"[\x21-\x7e]+", url):
         raise EgressRefused(
             "an address is printable ASCII without a fragment, such as https://tools.vendor.example/mcp"

@@ -32,8 +32,8 @@ _log = logging.getLogger(__name__)
 class DeploymentRefused(ProgramFault):
     """The file cannot be used. ``faults`` names everything that is wrong with it."""
 
-    def __init__(self, path: Path, faults: tuple[str, ...]) -> None:
-        super().__init__(f"{path} cannot be used: {'; '.join(faults)}")
+    def __init__(self, path: Path, faults: tuple[str, ...], *, cannot: str = "be used") -> None:
+        super().__init__(f"{path} cannot {cannot}: {'; '.join(faults)}")
         self.faults = faults
 
 
@@ -150,7 +150,8 @@ def put_launch(path: Path, server_id: str, launch: StdioLaunch | None) -> None:
             read_launches(draft)
             draft.replace(path)
         except DeploymentRefused as refused:
-            raise DeploymentRefused(path, refused.faults) from None
+            others = [fault for fault in refused.faults if not fault.startswith(f"{server_id[:64]}: ")]
+            raise DeploymentRefused(path, refused.faults, cannot="be used" if others else "take this server") from None
         finally:
             draft.unlink(missing_ok=True)
 

@@ -93,6 +93,14 @@ class Standing:
         """Remote names of approved tools that the server offers no more, or not in a way that can be carried."""
         return tuple(sorted(self.approved.keys() - {tool.remote_name for tool in self.offered.tools}))
 
+    def knows(self, remote_name: str) -> bool:
+        """Whether a tool of this name was offered, approved or classified here; another name may be mistyped."""
+        return (
+            self.offered.tool(remote_name) is not None
+            or remote_name in self.approved
+            or remote_name in self.server.config.per_tool
+        )
+
     def _same(self, tool: RemoteTool) -> bool:
         known = self.approved.get(tool.remote_name)
         return known is not None and known.declaration_hash == tool.declaration_hash

@@ -93,6 +93,7 @@ def test_an_authentication_that_cannot_work_is_refused_with_its_remedy(
         ({"type": "http", "url": "http://tools.vendor.example/mcp"}, "in the clear"),
         ({"type": "http", "url": "https://ada:pw@tools.vendor.example/mcp"}, "credentials belong into headers"),
         ({"type": "http", "url": "https://tools.vendor.example/mcp?api_key=k"}, "credential in its query"),
+        ({"type": "http", "url": "tools.vendor.example/mcp"}, "such as https://tools.vendor.example/mcp"),
         ({"type": "http", "url": "https://tools.vendor.example/mcp#x"}, "without a fragment"),
         ({"type": "http", "url": "https://[tools.vendor.example/mcp"}, "no IPv6 address"),
         ({"type": "websocket", "url": "wss://tools.vendor.example/"}, "endpoint"),

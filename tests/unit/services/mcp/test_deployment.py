@@ -156,7 +156,7 @@ def test_a_file_that_cannot_be_read_or_would_not_be_is_not_written_over(tmp_path
         put_launch(path, "clock", StdioLaunch(command=("clock",)))
     assert path.read_text() == '{"mcpServers": {"notes": '
     written(tmp_path, {"notes": NOTES})
-    with pytest.raises(DeploymentRefused, match="server_id"):
+    with pytest.raises(DeploymentRefused, match=r"cannot take this server: Not A Name: server_id"):
         put_launch(path, "Not A Name", StdioLaunch(command=("clock",)))
     assert list(read_launches(path)) == ["notes"]
     assert [entry.name for entry in tmp_path.iterdir()] == ["servers.json"]
