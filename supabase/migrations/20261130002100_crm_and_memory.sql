@@ -156,8 +156,12 @@ create policy crm_lists_of_organization on public.crm_lists for select to authen
     using (organization_id = ((select auth.jwt()) -> 'app_metadata' ->> 'organization_id')::uuid);
 create policy crm_list_members_of_organization on public.crm_list_members for select to authenticated
     using (organization_id = ((select auth.jwt()) -> 'app_metadata' ->> 'organization_id')::uuid);
+-- What was noticed about a user is that user's to read, and no colleague's.
 create policy agent_memories_of_organization on public.agent_memories for select to authenticated
-    using (organization_id = ((select auth.jwt()) -> 'app_metadata' ->> 'organization_id')::uuid);
+    using (
+        organization_id = ((select auth.jwt()) -> 'app_metadata' ->> 'organization_id')::uuid
+        and (subject_kind <> 'user' or subject_ref = (select auth.uid())::text)
+    );
 
 revoke all on public.crm_companies, public.crm_people, public.crm_lists, public.crm_list_members, public.agent_memories
     from public, anon, authenticated;

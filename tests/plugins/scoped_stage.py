@@ -125,7 +125,7 @@ async def planted(db: ScopedDb, table: str) -> Row:
             friends, person = await planted(db, "crm_lists"), await planted(db, "crm_people")
             values = {"list_id": friends["id"], "person_id": person["id"]}
         case "agent_memories":
-            values = {"subject_kind": "user", "subject_ref": "u", "kind": "preference", "key": key, "text": "short"}
+            values = {"subject_kind": "company", "subject_ref": "c", "kind": "preference", "key": key, "text": "short"}
         case "shop_orders":
             values = {"note": "two of them"}
         case _:

@@ -51,6 +51,16 @@ async def test_a_signed_in_person_reads_the_rows_of_their_organization_alone(
             assert await foreign.of(a).select(table, key, limit=10) == []
 
 
+async def test_what_was_noticed_about_a_user_is_shown_to_that_user_alone(stage: Stage, adapter: str) -> None:
+    a, ada, ben = uuid4(), str(uuid4()), str(uuid4())
+    memory = {"kind": "preference", "key": "tone", "text": "Writes in Norwegian.", "subject_kind": "user"}
+    async with stage.tables(adapter) as service:
+        await service.of(a).insert("agent_memories", [{**memory, "subject_ref": ada}], returning=("id",))
+    for who, seen in ((ada, [{"subject_ref": ada}]), (ben, [])):
+        async with stage.tables(adapter, {**claims_of(a), "sub": who}) as own:
+            assert await own.of(a).select("agent_memories", ("subject_ref",), limit=10) == seen
+
+
 @pytest.mark.parametrize("table", TABLES)
 async def test_a_read_without_any_condition_shows_a_person_one_organization(stage: Stage, table: str) -> None:
     a, b = uuid4(), uuid4()
