@@ -101,7 +101,10 @@ async def serve_development(
         api_url = f"http://{HOST}:{listener.getsockname()[1]}"
         vendors = None
         if options.stand_ins:  # before the app is imported, which reads where its vendors are
-            vendors = await open_.enter_async_context(stand_ins(api=api_url, vault_key=home.vault_key()))
+            earlier = {} if before is None else before.stand_ins
+            vendors = await open_.enter_async_context(
+                stand_ins(api=api_url, vault_key=home.vault_key(), earlier=earlier)
+            )
             environment |= vendors.environment
         app = await open_.enter_async_context(loaded(options.app))
         platform = await open_.enter_async_context(open_platform(app, database_url, bus=InngestBus(client)))

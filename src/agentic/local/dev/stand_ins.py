@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from agentic.bootstrap import Platform
@@ -37,6 +39,7 @@ GRANT_ID = "00000000-0000-4000-8000-00000000face"
 REPORTED_AFTER_S = 5.0
 """Seconds after which a batch of FullEnrich ends by itself."""
 _LABEL = "stand-in mailbox"
+_VENDORS = ("exa", "parallel", "firecrawl", "hunter", "fullenrich", NYLAS)
 _EVENTS = "/api/v1/agentic/webhooks/nylas"
 _PRICES = (("Firecrawl", "0.005"), ("Hunter", "0.025"), ("fullenrich", "0.05"))
 
@@ -60,19 +63,23 @@ class StandIns:
     def lines(self) -> Sequence[str]:
         """What a person is told of them."""
         told = [
-            f"{name} is stood in for at {url} ({name.upper()}_ORIGIN, {_secret_of(name)})"
+            f"{name} is stood in for at {url} ({_origin_of(name)}, {_secret_of(name)})"
             for name, url in self.addresses.items()
         ]
         return [*told, f"each takes orders at {PATH}, see docs/stand-ins.md; no vendor is reached"]
 
 
 @asynccontextmanager
-async def stand_ins(*, api: str, vault_key: str) -> AsyncIterator[StandIns]:
+async def stand_ins(
+    *, api: str, vault_key: str, earlier: Mapping[str, str] = MappingProxyType({})
+) -> AsyncIterator[StandIns]:
     """Serve all of them until the block ends; their environment is this process's and that of those it starts.
 
     Args:
         api: our own address, which reports and events are sent to.
         vault_key: seals connections where ``AGENTIC_VAULT_KEYS`` is not set.
+        earlier: the environment of services that were killed. Their ports are taken again where they are free, because workers that
+            joined those by hand still call there.
     """
     fullenrich, mail = FullEnrichStandIn(_key("fullenrich")), MailStore()
     reports = FullEnrichKnobs(fullenrich, after_s=REPORTED_AFTER_S)
@@ -83,14 +90,18 @@ async def stand_ins(*, api: str, vault_key: str) -> AsyncIterator[StandIns]:
         Hunter(_key("hunter")),
     ]
     async with AsyncExitStack() as open_:
-        addresses = {vendor.name: await _served(open_, vendor.name, vendor, AnswerKnobs(vendor)) for vendor in vendors}
-        addresses["fullenrich"] = await _served(open_, "fullenrich", fullenrich, reports)
+        ports = {name: urlsplit(earlier.get(_origin_of(name), "")).port or 0 for name in _VENDORS}
+        addresses = {
+            vendor.name: await _served(open_, vendor.name, ports[vendor.name], vendor, AnswerKnobs(vendor))
+            for vendor in vendors
+        }
+        addresses["fullenrich"] = await _served(open_, "fullenrich", ports["fullenrich"], fullenrich, reports)
         knobs = MailKnobs(
             mail, grant_id=GRANT_ID, address=DEFAULT_ADDRESS, secret=_webhook_secret(), events_to=f"{api}{_EVENTS}"
         )
-        addresses[NYLAS] = await _served(open_, NYLAS, mail_app(mail, _key(NYLAS), GRANT_ID), knobs)
+        addresses[NYLAS] = await _served(open_, NYLAS, ports[NYLAS], mail_app(mail, _key(NYLAS), GRANT_ID), knobs)
         environment = {
-            **{f"{name.upper()}_ORIGIN": url for name, url in addresses.items()},
+            **{_origin_of(name): url for name, url in addresses.items()},
             **{_secret_of(name): _key(name) for name in addresses if name != NYLAS},
             "NYLAS_WEBHOOK_SECRET": _webhook_secret(),
             API_ORIGIN: api,
@@ -136,13 +147,22 @@ async def furnish(platform: Platform, organization_id: UUID, user_id: UUID) -> N
             )
 
 
-async def _served(open_: AsyncExitStack, name: str, app: object, knobs: Knobs) -> str:
+async def _served(open_: AsyncExitStack, name: str, port: int, app: object, knobs: Knobs) -> str:
     release = app.release_all if isinstance(app, StandIn) else None
-    server = LoopbackServer(with_knobs(app, knobs), name=f"local {name}", release=release, grace_s=1)  # type: ignore[arg-type]
+    stood = with_knobs(app, knobs)  # type: ignore[arg-type]
+    if port:
+        with contextlib.suppress(OSError):  # somebody else has it by now, so a free one is taken
+            taken = LoopbackServer(stood, name=f"local {name}", port=port, release=release, grace_s=1)
+            return (await open_.enter_async_context(taken)).url
     try:
-        return (await open_.enter_async_context(server)).url
+        free = LoopbackServer(stood, name=f"local {name}", release=release, grace_s=1)
+        return (await open_.enter_async_context(free)).url
     except OSError as error:
         raise ProgramFault(f"the stand-in of {name} cannot listen on this machine ({error.strerror})") from error
+
+
+def _origin_of(name: str) -> str:
+    return f"{name.upper()}_ORIGIN"
 
 
 def _key(name: str) -> str:
