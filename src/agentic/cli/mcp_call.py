@@ -49,7 +49,11 @@ def call(
     wanted = Wanted(
         server=name, tool=tool, arguments=read_arguments(arguments), request_key=request_key or str(uuid4())
     )
-    ended = make(folder, wanted, organization=organization, user_id=acting(folder, person), ask=asked_here(yes=yes))
+    try:
+        ended = make(folder, wanted, organization=organization, user_id=acting(folder, person), ask=asked_here(yes=yes))
+    except KeyboardInterrupt:
+        say(f"interrupted; the same call with --request-key {wanted.request_key} goes on from where it stands")
+        raise
     again = command(folder)
     if as_json:
         show_json(ended.view(wanted))

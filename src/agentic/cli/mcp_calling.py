@@ -15,6 +15,7 @@ from uuid import UUID
 from agentic.api.views import approval_view
 from agentic.bootstrap import App, Platform, open_platform, workflows
 from agentic.cli.event_bus import LeftToTheSweep, bus_of
+from agentic.cli.output import say
 from agentic.cli.records import check_schema, home_of
 from agentic.cli.vendors import reach_vendors_of
 from agentic.contract.errors import Conflict, ProgramFault
@@ -38,6 +39,8 @@ WORKFLOW: Final = "workflow:mcp-call"
 NODE: Final = "call"
 _TRIES: Final = 3
 _AGAIN_S: Final = 1.0
+_TOLD_S: Final = 2.0
+"""A wait beyond this is told to the person."""
 Ask = Callable[[Mapping[str, Any]], Awaitable[bool | None]]
 """Shows an approval, as ``api.views.approval_view`` makes it, and says the person's answer; ``None`` leaves it open."""
 
@@ -163,6 +166,7 @@ class _Calling:
             except NodeRetry as busy:
                 tries += 1
                 if tries < _TRIES:
+                    say(f"{self._wanted.name}: {busy}; trying again")
                     await asyncio.sleep(_AGAIN_S * 2**tries)
                     continue
                 phase = await self._leader.give_up(self._flow, self._call, ErrorCode(str(busy)))
@@ -182,7 +186,10 @@ class _Calling:
                 case Partial(reason=reason):
                     return await self._failed(reason, "the call was not made: it may not be paid for")
                 case Later(due_at=due_at):
-                    await asyncio.sleep(max(0.05, (due_at - datetime.now(UTC)).total_seconds()))
+                    wait_s = (due_at - datetime.now(UTC)).total_seconds()
+                    if wait_s > _TOLD_S:
+                        say(f"waiting {wait_s:.0f} s: another process has this call, or had it when it ended")
+                    await asyncio.sleep(max(0.05, wait_s))
                 case Parked():
                     waits_for = await self._put_to_the_person()
                     if waits_for is not None:

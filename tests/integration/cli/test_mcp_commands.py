@@ -1,7 +1,9 @@
 """``agentic mcp`` as a person has it: a server is added, looked at, classified, activated, called, compared, approved and retired."""
 
 import json
+import os
 import shlex
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -161,6 +163,29 @@ def test_what_a_server_changes_waits_for_a_person_who_is_shown_it_in_words_that_
     assert shell("mcp", "approve", "odd", "--json").value["approved"] == ["new"]
     assert shell("mcp", "diff", "odd").code == 0
     assert len(shell("mcp", "show", "odd", "--json").value["catalogs"]) == 2
+
+
+@pytest.mark.guarantee("J3")
+def test_who_leaves_a_call_or_meets_it_under_way_is_told_how_it_goes_on(admin: str, shell: "Shell") -> None:
+    command = scripted(shell.folder, tool("write"))
+    program, called = shell.folder / "offering.py", shell.folder / "called"
+    os.mkfifo(called)
+    never = "    if asked['method'] == 'tools/call':\n        open('called', 'w').close()\n        sys.stdin.read()\n    print("
+    program.write_text(program.read_text().replace("    print(", never))
+    writes = ("--side-effects", "write", "--risk", "low")
+    assert shell("mcp", "add", "slow", "--stdio", command, *writes).code == 0
+    assert shell("mcp", "activate", "slow").code == 0
+    call = ("mcp", "call", "slow", "write", "--request-key", "one")
+    with shell.start(*call) as first:
+        called.read_bytes()  # which ends when the server has the call
+        with shell.start(*call) as second:
+            assert second.stderr is not None
+            assert "another process has this call" in second.stderr.readline()
+            second.send_signal(signal.SIGINT)
+            assert "--request-key one" in second.communicate(timeout=60)[1]
+        first.send_signal(signal.SIGINT)
+        assert "--request-key one goes on" in first.communicate(timeout=60)[1]
+        assert first.returncode == 130
 
 
 @pytest.mark.guarantee("T1")
@@ -324,7 +349,9 @@ def test_a_server_over_http_gets_its_token_from_the_vault_and_one_that_does_not_
     admin: str, shell: "Shell"
 ) -> None:
     shell.variables.update(AGENTIC_VAULT_KEYS="k" * 43 + "=")
-    connection = shell("connections", "add", "mcp.web", "--secret-stdin", "--json", typed="tok-wrong-abcdef\n").value["id"]
+    connection = shell("connections", "add", "mcp.web", "--secret-stdin", "--json", typed="tok-wrong-abcdef\n").value[
+        "id"
+    ]
     with web_server(tool("echo")) as (url, presented):
         auth = ("--auth", "bearer", "--connection", connection, "--json")
         refused = shell("mcp", "add", "web", "--url", url, "--operator", *auth)
