@@ -112,8 +112,6 @@ async def serve_development(
         await platform.approval_store.put_member(who.organization_id, who.user_id, Role.ADMIN)
         if vendors is not None:
             await furnish(platform, who.organization_id, who.user_id)
-        api = create_api(api_ports(platform), JwtAuthenticator(home.token_secret()))
-        await open_.enter_async_context(serving(api, listener))
         functions_port = options.functions_port or _functions_port(before)
         plan = WorkerPlan(
             app=options.app,
@@ -123,6 +121,9 @@ async def serve_development(
             environment=environment,
         )
         await open_.enter_async_context(Supervisor(plan, count=options.workers, say=say))
+        # after the workers: the event of a run that is started before the engine knows them would find nobody, and a sweep is a minute away
+        api = create_api(api_ports(platform), JwtAuthenticator(home.token_secret()))
+        await open_.enter_async_context(serving(api, listener))
         address = DevAddress(
             engine=server_url or (named.url if named else ""),
             functions_port=functions_port,
