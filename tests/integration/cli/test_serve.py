@@ -61,7 +61,7 @@ def test_the_api_and_the_functions_answer_from_one_process(seed: "Seed", shell: 
         assert http.get("/v1/approvals").status_code == 401
         approvals = http.get("/v1/approvals", params={"status": "pending"}, headers=headers).json()["approvals"]
         assert [approval["id"] for approval in approvals] == [seed.approval]
-        assert http.get("/api/inngest").json()["function_count"] == 7
+        assert http.get("/api/inngest").json()["function_count"] == 8
 
 
 def test_a_function_server_that_is_away_is_one_warning_and_it_serves_all_the_same(seed: "Seed", shell: "Shell") -> None:
