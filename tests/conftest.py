@@ -7,6 +7,7 @@ template. `AGENTIC_TEST_DATABASE_URL` names another server (a superuser's URL) t
 
 import asyncio
 import os
+import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -28,9 +29,13 @@ _SETTINGS = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Names the run once; workers inherit the name and so share the server."""
+    """Names the run once; workers inherit the name and so share the server. Nobody inherits a deaf ear for Ctrl-C."""
     if not hasattr(config, "workerinput"):
         os.environ[_RUN] = uuid.uuid4().hex[:12]
+        if (
+            signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        ):  # as a shell's background has it; tests interrupt processes
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
@@ -29,8 +29,9 @@ async def killed(database: str, said: IdempotencyClass) -> AsyncIterator[tuple[H
     def on(server: Scripted, asked: Asked) -> Any:
         if asked.tool == "pay" and len(server.calls("pay")) == 1:
             for process in psutil.Process().children(recursive=True):
-                if CHILD in process.cmdline():
-                    process.kill()
+                with suppress(psutil.Error):  # one that has ended meanwhile has no command line
+                    if CHILD in process.cmdline():
+                        process.kill()
             return None
         return ...
 

@@ -30,7 +30,7 @@ def test_each_kind_of_callback_costs_the_statements_and_commits_that_the_page_sa
 
 def _table() -> list[str]:
     """Rows of the page's table of requests."""
-    section = PAGE.read_text().split("# What a callback costs", 1)[1]
+    section = PAGE.read_text().split("# What a callback costs", 1)[1].split("\n#", 1)[0]
     return [line for line in section.splitlines() if line.startswith("| `")]
 
 

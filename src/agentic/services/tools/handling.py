@@ -54,7 +54,7 @@ async def handled(tool: Tool, model: BaseModel, ctx: CallContext) -> HandlerAnsw
     except GiveUp:
         raise
     except OutcomeUnknown as error:
-        _log.warning("%s: nobody knows whether it happened: %s", ctx.tool, error)
+        _log.warning("%s: nobody knows whether it happened, %s", ctx.tool, where(error))
         return HandlerAnswer(end=HandlerEnd.RAISED, error=error)
     except TimeoutError as error:
         return HandlerAnswer(end=HandlerEnd.TIMED_OUT if limit.expired() else HandlerEnd.RAISED, error=error)

@@ -1,5 +1,6 @@
 """Chains begun before heads were kept: they get one, stay verifiable, and go on under the newer hash."""
 
+import asyncio
 import shutil
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -7,6 +8,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from agentic.bootstrap import App, open_platform
+from agentic.local.postgres import bootstrap_supabase
 from agentic.services.audit.models import RunAudit
 from agentic.storage.migration_files import default_folder
 from agentic.storage.migrations import migrate
@@ -39,6 +41,7 @@ async def audited(url: str, organization: UUID, run: UUID) -> RunAudit:
 
 
 async def test_chains_of_before_have_heads_and_go_on(empty_database: str, tmp_path: Path) -> None:
+    await asyncio.to_thread(bootstrap_supabase, empty_database)
     for file in default_folder().glob("*.sql"):
         if file.name < HEADS:
             shutil.copy(file, tmp_path)
