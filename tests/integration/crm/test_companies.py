@@ -92,7 +92,7 @@ async def test_companies_of_one_name_that_come_at_once_with_two_domains_are_two_
 
 async def test_a_row_that_a_dead_process_left_half_made_is_completed(db: ScopedDb) -> None:
     name = {"name": "Nordlys", "name_key": "nordlys", "search_text": "nordlys"}
-    (half,) = await db.insert(companies.COMPANIES, [name], returning=["id"])
+    (half,) = await db.insert(companies.COMPANY.table, [name], returning=["id"])
     whole = await saved(db, "Nordlys", "nordlys.example", city="Oslo")
     assert whole.id == half["id"]
     assert len(await everything(db)) == 1

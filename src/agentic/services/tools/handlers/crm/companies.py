@@ -1,28 +1,29 @@
-"""Companies in the CRM's table: found by their domain, else by their name. No answer holds a deleted one."""
+"""Companies of the CRM: found by their domain, else by their name."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from agentic.contract.errors import NotFound
 from agentic.services.tools.handlers.crm.canonical import fold
 from agentic.services.tools.handlers.crm.facts import CompanyFacts, said
 from agentic.services.tools.handlers.crm.keyed import KeyedRow, Saved, upsert
-from agentic.services.tools.handlers.crm.reading import delete, one, words
+from agentic.services.tools.handlers.crm.records import Kind, get, hide, search, several
 from agentic.services.tools.scoped_db import ScopedDb
-from agentic.services.tools.scoped_queries import In, IsNull, Order, Row
+from agentic.services.tools.scoped_queries import Row
 
-COMPANIES: Final = "crm_companies"
-COLUMNS: Final = ("id", "name", "domain", "industry", "city", "country", "notes", "created_at", "updated_at")
-"""What is shown of a company, and nothing else is."""
 _FACTS: Final = ("domain", "industry", "city", "country", "notes")
 _SEARCHED: Final = ("name", "domain", "industry", "city", "country")
+COMPANY: Final = Kind(
+    table="crm_companies",
+    one="company",
+    many="companies",
+    columns=("id", "name", *_FACTS, "created_at", "updated_at"),
+)
 
 
 async def search_companies(db: ScopedDb, query: str, *, limit: int) -> list[Row]:
     """Companies in whose name, domain, industry or place every word occurs, the oldest first."""
-    where = [*words(query), IsNull("deleted_at")]
-    return await db.select(COMPANIES, COLUMNS, where=where, order=[Order("created_at"), Order("id")], limit=limit)
+    return await search(db, COMPANY, query, limit=limit)
 
 
 async def get_company(db: ScopedDb, company_id: UUID | str) -> Row:
@@ -31,21 +32,12 @@ async def get_company(db: ScopedDb, company_id: UUID | str) -> Row:
     Raises:
         NotFound: there is none of this id, or it was deleted.
     """
-    row = await one(db, COMPANIES, COLUMNS, company_id)
-    if row is None:
-        raise NotFound(f"there is no company {company_id}; search for companies and use an id that comes back")
-    return row
+    return await get(db, COMPANY, company_id)
 
 
 async def companies_of(db: ScopedDb, ids: Sequence[str]) -> Mapping[str, Row]:
-    """Those that are there, by id; at most 50 are asked for."""
-    if not ids:
-        return {}
-    unique = tuple(dict.fromkeys(ids))
-    rows = await db.select(
-        COMPANIES, ("id", "name", "domain"), where=[In("id", unique), IsNull("deleted_at")], limit=len(unique)
-    )
-    return {str(row["id"]): row for row in rows}
+    """Name and domain of those that are there, by id; at most 50 are asked for."""
+    return await several(db, COMPANY, ids, columns=("id", "name", "domain"))
 
 
 async def upsert_company(db: ScopedDb, facts: CompanyFacts) -> Saved:
@@ -57,19 +49,15 @@ async def upsert_company(db: ScopedDb, facts: CompanyFacts) -> Saved:
     Raises:
         RetryableUpstreamError: others kept writing the same company.
     """
-    key = fold(facts.name)
-    known = said(facts, *_FACTS)
-    if facts.domain is not None:
-        known["domain_key"] = facts.domain
     wanted = KeyedRow(
-        table=COMPANIES,
-        sure="domain_key",
-        names={"name": facts.name, "name_key": key},
+        table=COMPANY.table,
+        sure="domain",
+        name=facts.name,
         renames=False,
-        weak={"name_key": key},
-        facts=known,
+        within={},
+        facts=said(facts, *_FACTS),
+        columns=_FACTS,
         joins_known=True,
-        columns=("name", "name_key", "domain_key", "search_text", *_FACTS),
     )
     return await upsert(db, wanted, _searchable)
 
@@ -80,7 +68,7 @@ async def delete_company(db: ScopedDb, company_id: UUID) -> bool:
     Raises:
         NotFound: there never was one of this id.
     """
-    return await delete(db, COMPANIES, company_id, called="company")
+    return await hide(db, COMPANY, company_id)
 
 
 async def _searchable(row: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agentic.services.tools.handlers.crm.canonical import fold
 from agentic.services.tools.handlers.errors import RetryableUpstreamError
 from agentic.services.tools.scoped_db import KeyTaken, ScopedDb
 from agentic.services.tools.scoped_queries import Eq, Filter, IsNull, NotNull, Order, Row
@@ -40,23 +41,28 @@ class KeyedRow:
 
     Attributes:
         table: where.
-        sure: the column of the sure key.
-        names: the name and its key.
+        sure: the fact that is the sure key; ``<sure>_key`` is the column of the key.
+        name: what it is called.
         renames: a row that goes by another name takes this one; otherwise it keeps the name it was made with.
-        weak: the weak key by column, the name's among it; ``None`` is a value like any other.
-        facts: what is known; a column that is not named keeps its value.
+        within: what a name tells apart within, by column; ``None`` is a value like any other. With the name's key it is the weak key.
+        facts: what is known, by column; a column that is not named keeps its value.
+        columns: every column that facts may name.
         joins_known: the weak key is good enough to find a row of which more is known than of this one, and the other way round.
-        columns: what is read of a row before it is changed.
     """
 
     table: str
     sure: str
-    names: Mapping[str, str]
+    name: str
     renames: bool
-    weak: Mapping[str, str | None]
+    within: Mapping[str, str | None]
     facts: Mapping[str, str]
-    joins_known: bool
     columns: tuple[str, ...]
+    joins_known: bool
+
+    @property
+    def sure_column(self) -> str:
+        """The column of the sure key."""
+        return f"{self.sure}_key"
 
     @property
     def sure_key(self) -> str | None:
@@ -64,10 +70,20 @@ class KeyedRow:
         return self.facts.get(self.sure)
 
     @property
+    def names(self) -> Mapping[str, str]:
+        """The name and its key."""
+        return {"name": self.name, "name_key": fold(self.name)}
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        """The facts, and the sure key when they name it."""
+        return self.facts if self.sure_key is None else {**self.facts, self.sure_column: self.sure_key}
+
+    @property
     def weak_filters(self) -> tuple[Filter, ...]:
         """What finds the live rows of the weak key."""
-        named = (IsNull(column) if value is None else Eq(column, value) for column, value in self.weak.items())
-        return (*named, IsNull("deleted_at"))
+        within = (IsNull(column) if value is None else Eq(column, value) for column, value in self.within.items())
+        return (Eq("name_key", self.names["name_key"]), *within, IsNull("deleted_at"))
 
 
 Searchable = Callable[[Mapping[str, Any]], Awaitable[str]]
@@ -91,12 +107,14 @@ async def upsert(db: ScopedDb, wanted: KeyedRow, searchable: Searchable) -> Save
 
 async def _found(db: ScopedDb, wanted: KeyedRow) -> Row | None:
     """The row of the sure key, else the oldest of the weak one: for a row with a sure key, only one that has none yet."""
-    columns = ("id", "updated_at", *wanted.columns)
+    columns = ("id", "updated_at", "name", "name_key", wanted.sure_column, "search_text", *wanted.columns)
     if wanted.sure_key is not None:
-        rows = await db.select(wanted.table, columns, where=[Eq(f"live_{wanted.sure}", wanted.sure_key)], limit=1)
+        rows = await db.select(
+            wanted.table, columns, where=[Eq(f"live_{wanted.sure_column}", wanted.sure_key)], limit=1
+        )
         if rows or not wanted.joins_known:
             return rows[0] if rows else None
-    among = () if wanted.sure_key is None and wanted.joins_known else (IsNull(wanted.sure),)
+    among = () if wanted.sure_key is None and wanted.joins_known else (IsNull(wanted.sure_column),)
     where = [*wanted.weak_filters, *among]
     rows = await db.select(wanted.table, columns, where=where, order=[Order("created_at"), Order("id")], limit=1)
     return rows[0] if rows else None
@@ -105,7 +123,7 @@ async def _found(db: ScopedDb, wanted: KeyedRow) -> Row | None:
 async def _brought(db: ScopedDb, wanted: KeyedRow, row: Row, searchable: Searchable) -> Saved | None:
     """Set what differs; ``None`` when the row is not what was read any more, or the sure key is another row's by now."""
     renamed = wanted.renames and row["name_key"] != wanted.names["name_key"]  # another spelling is the same name
-    known = {**wanted.facts, **(wanted.names if renamed else {})}
+    known = {**wanted.known, **(wanted.names if renamed else {})}
     changed = {column: value for column, value in known.items() if row[column] != value}
     if changed:
         changed_text = await searchable({**row, **changed})
@@ -122,9 +140,9 @@ async def _made(db: ScopedDb, wanted: KeyedRow, searchable: Searchable, made: se
     same one without a sure key at this moment meets it, in one of the two ways. A process that dies in between leaves a row that the
     next upsert of either key finds and completes.
     """
-    whole = {**wanted.weak, **wanted.names, **wanted.facts}
+    whole = {**wanted.within, **wanted.names, **wanted.known}
     by_weak_first = wanted.sure_key is not None and wanted.joins_known
-    new = {**wanted.weak, **wanted.names} if by_weak_first else whole
+    new = {**wanted.within, **wanted.names} if by_weak_first else whole
     try:
         (row,) = await db.insert(
             wanted.table, [{**new, "search_text": await searchable(new)}], returning=["id", "updated_at"]
@@ -133,7 +151,7 @@ async def _made(db: ScopedDb, wanted: KeyedRow, searchable: Searchable, made: se
         return None
     made.add(str(row["id"]))
     if by_weak_first:
-        stands = await _set(db, wanted, row, {**wanted.facts, "search_text": await searchable(whole)})
+        stands = await _set(db, wanted, row, {**wanted.known, "search_text": await searchable(whole)})
         if stands is None:
             await _withdraw(db, wanted, row)
     else:
@@ -159,7 +177,7 @@ async def _came_late(db: ScopedDb, wanted: KeyedRow, row: Row) -> bool:
     """Whether a row of the weak key got its sure key just before this one was made; this one is withdrawn then."""
     if not wanted.joins_known:
         return False
-    others = await db.select(wanted.table, ["id"], where=[*wanted.weak_filters, NotNull(wanted.sure)], limit=1)
+    others = await db.select(wanted.table, ["id"], where=[*wanted.weak_filters, NotNull(wanted.sure_column)], limit=1)
     if others:
         await _withdraw(db, wanted, row)
     return bool(others)
@@ -167,5 +185,5 @@ async def _came_late(db: ScopedDb, wanted: KeyedRow, row: Row) -> bool:
 
 async def _withdraw(db: ScopedDb, wanted: KeyedRow, row: Row) -> None:
     """Take back a row just made, unless somebody gave it a sure key meanwhile."""
-    where: list[Filter] = [Eq("id", str(row["id"])), IsNull("deleted_at"), IsNull(wanted.sure)]
+    where: list[Filter] = [Eq("id", str(row["id"])), IsNull("deleted_at"), IsNull(wanted.sure_column)]
     await db.update(wanted.table, {"deleted_at": DATABASE_NOW}, where=where, returning=["id"])

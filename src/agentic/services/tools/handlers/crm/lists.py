@@ -9,15 +9,15 @@ from agentic.contract.errors import NotFound
 from agentic.services.tools.handlers.crm.canonical import fold
 from agentic.services.tools.handlers.crm.keyed import ATTEMPTS
 from agentic.services.tools.handlers.crm.people import people_of
-from agentic.services.tools.handlers.crm.reading import one
+from agentic.services.tools.handlers.crm.records import Kind, get, search
 from agentic.services.tools.handlers.errors import RetryableUpstreamError
 from agentic.services.tools.scoped_db import ScopedDb
-from agentic.services.tools.scoped_queries import Contains, Eq, Filter, In, IsNull, Order, Row
+from agentic.services.tools.scoped_queries import Eq, Filter, In, Order, Row
 
-LISTS: Final = "crm_lists"
+LIST: Final = Kind(
+    table="crm_lists", one="list", many="lists", columns=("id", "name", "created_at"), searched="name_key"
+)
 MEMBERS: Final = "crm_list_members"
-COLUMNS: Final = ("id", "name", "created_at")
-"""What is shown of a list."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,8 +30,7 @@ class Page:
 
 async def search_lists(db: ScopedDb, query: str, *, limit: int) -> list[Row]:
     """Lists in whose name every word occurs, the oldest first."""
-    where: list[Filter] = [*(Contains("name_key", word) for word in fold(query).split()), IsNull("deleted_at")]
-    return await db.select(LISTS, COLUMNS, where=where, order=[Order("created_at"), Order("id")], limit=limit)
+    return await search(db, LIST, query, limit=limit)
 
 
 async def get_list(db: ScopedDb, list_id: UUID) -> Row:
@@ -40,10 +39,7 @@ async def get_list(db: ScopedDb, list_id: UUID) -> Row:
     Raises:
         NotFound: there is none of this id, or it was deleted.
     """
-    row = await one(db, LISTS, COLUMNS, list_id)
-    if row is None:
-        raise NotFound(f"there is no list {list_id}; search for lists and use an id that comes back")
-    return row
+    return await get(db, LIST, list_id)
 
 
 async def page(db: ScopedDb, list_id: UUID, *, limit: int, offset: int) -> Page:
@@ -69,9 +65,9 @@ async def create_list(db: ScopedDb, name: str) -> tuple[Row, bool]:
     key = fold(name)
     for _ in range(ATTEMPTS):
         made = await db.upsert(
-            LISTS, [{"name": name, "name_key": key}], on=["live_name_key"], existing="keep", returning=COLUMNS
+            LIST.table, [{"name": name, "name_key": key}], on=["live_name_key"], existing="keep", returning=LIST.columns
         )
-        found = made or await db.select(LISTS, COLUMNS, where=[Eq("live_name_key", key)], limit=1)
+        found = made or await db.select(LIST.table, LIST.columns, where=[Eq("live_name_key", key)], limit=1)
         if found:
             return found[0], bool(made)
     raise RetryableUpstreamError("others keep making and deleting a list of this name; the same call may be made again")
@@ -83,7 +79,7 @@ async def list_named(db: ScopedDb, name: str) -> Row:
     Raises:
         NotFound: nobody made it.
     """
-    found = await db.select(LISTS, COLUMNS, where=[Eq("live_name_key", fold(name))], limit=1)
+    found = await db.select(LIST.table, LIST.columns, where=[Eq("live_name_key", fold(name))], limit=1)
     if not found:
         raise NotFound("there is no list of this name; search for lists and use a name that comes back")
     return found[0]

@@ -1,45 +1,31 @@
-"""People in the CRM's table: found by their email address, else by their name within a company. No answer holds a deleted one."""
+"""People of the CRM: found by their email address, else by their name within a company. Shown with their company's name and domain."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from agentic.contract.errors import NotFound
 from agentic.services.tools.handlers.crm.canonical import fold
 from agentic.services.tools.handlers.crm.companies import companies_of, get_company
 from agentic.services.tools.handlers.crm.facts import PersonFacts, said
 from agentic.services.tools.handlers.crm.keyed import KeyedRow, Saved, upsert
-from agentic.services.tools.handlers.crm.reading import delete, one, words
+from agentic.services.tools.handlers.crm.records import Kind, get, hide, search, several
 from agentic.services.tools.scoped_db import ScopedDb
-from agentic.services.tools.scoped_queries import Eq, Filter, In, IsNull, Order, Row
+from agentic.services.tools.scoped_queries import Eq, Row
 
-PEOPLE: Final = "crm_people"
-COLUMNS: Final = (
-    "id",
-    "name",
-    "email",
-    "company_id",
-    "job_title",
-    "phone",
-    "linkedin_url",
-    "city",
-    "country",
-    "notes",
-    "created_at",
-    "updated_at",
-)
-"""What is shown of a person, and nothing else is."""
 _FACTS: Final = ("email", "company_id", "job_title", "phone", "linkedin_url", "city", "country", "notes")
 _SEARCHED: Final = ("name", "email", "job_title", "city", "country")
+PERSON: Final = Kind(
+    table="crm_people",
+    one="person",
+    many="people",
+    columns=("id", "name", *_FACTS, "created_at", "updated_at"),
+)
 
 
 async def search_people(db: ScopedDb, query: str, *, limit: int, company_id: UUID | None = None) -> list[Row]:
     """People in whose name, address, title, company's name or place every word occurs, the oldest first."""
-    where: list[Filter] = [*words(query), IsNull("deleted_at")]
-    if company_id is not None:
-        where.append(Eq("company_id", company_id))
-    rows = await db.select(PEOPLE, COLUMNS, where=where, order=[Order("created_at"), Order("id")], limit=limit)
-    return await _with_companies(db, rows)
+    of_company = [] if company_id is None else [Eq("company_id", company_id)]
+    return await _with_companies(db, await search(db, PERSON, query, limit=limit, where=of_company))
 
 
 async def get_person(db: ScopedDb, person_id: UUID) -> Row:
@@ -48,20 +34,12 @@ async def get_person(db: ScopedDb, person_id: UUID) -> Row:
     Raises:
         NotFound: there is none of this id, or they were deleted.
     """
-    row = await one(db, PEOPLE, COLUMNS, person_id)
-    if row is None:
-        raise NotFound(f"there is no person {person_id}; search for people and use an id that comes back")
-    return (await _with_companies(db, [row]))[0]
+    return (await _with_companies(db, [await get(db, PERSON, person_id)]))[0]
 
 
 async def people_of(db: ScopedDb, ids: Sequence[str]) -> list[Row]:
     """Those that are there, in the order of their ids here; at most 50 are asked for."""
-    if not ids:
-        return []
-    unique = tuple(dict.fromkeys(ids))
-    rows = await db.select(PEOPLE, COLUMNS, where=[In("id", unique), IsNull("deleted_at")], limit=len(unique))
-    by_id = {str(row["id"]): row for row in rows}
-    return await _with_companies(db, [by_id[id] for id in unique if id in by_id])
+    return await _with_companies(db, list((await several(db, PERSON, ids)).values()))
 
 
 async def upsert_person(db: ScopedDb, facts: PersonFacts, *, companies: dict[str, Row] | None = None) -> Saved:
@@ -83,19 +61,15 @@ async def upsert_person(db: ScopedDb, facts: PersonFacts, *, companies: dict[str
     company = None if facts.company_id is None else str(facts.company_id)
     if company is not None and company not in companies:
         companies[company] = await get_company(db, company)
-    key = fold(facts.name)
-    known = said(facts, *_FACTS)
-    if facts.email is not None:
-        known["email_key"] = facts.email
     wanted = KeyedRow(
-        table=PEOPLE,
-        sure="email_key",
-        names={"name": facts.name, "name_key": key},
+        table=PERSON.table,
+        sure="email",
+        name=facts.name,
         renames=True,
-        weak={"name_key": key, "company_id": company},
-        facts=known,
+        within={"company_id": company},
+        facts=said(facts, *_FACTS),
+        columns=_FACTS,
         joins_known=company is not None,
-        columns=("name", "name_key", "email_key", "search_text", *_FACTS),
     )
 
     async def searchable(row: Mapping[str, Any]) -> str:
@@ -114,7 +88,7 @@ async def delete_person(db: ScopedDb, person_id: UUID) -> bool:
     Raises:
         NotFound: there never was one of this id.
     """
-    return await delete(db, PEOPLE, person_id, called="person")
+    return await hide(db, PERSON, person_id)
 
 
 async def _with_companies(db: ScopedDb, rows: Sequence[Row]) -> list[Row]:

@@ -74,9 +74,9 @@ def test_no_argument_names_an_organization_a_user_or_a_trust(name: str) -> None:
 
 def test_the_columns_that_are_read_are_those_that_are_shown() -> None:
     beside = {"company", "company_domain"}  # of the person's company
-    assert set(people.COLUMNS) == set(WholePerson.model_fields) - beside
-    assert set(companies.COLUMNS) == set(WholeCompany.model_fields)
-    assert set(lists.COLUMNS) == set(FoundList.model_fields)
+    assert set(people.PERSON.columns) == set(WholePerson.model_fields) - beside
+    assert set(companies.COMPANY.columns) == set(WholeCompany.model_fields)
+    assert set(lists.LIST.columns) == set(FoundList.model_fields)
     assert set(remembered.COLUMNS) == set(Memory.model_fields)
     hidden = {
         "organization_id",
@@ -89,5 +89,5 @@ def test_the_columns_that_are_read_are_those_that_are_shown() -> None:
         "search_text",
         "deleted_at",
     }
-    for columns in (people.COLUMNS, companies.COLUMNS, lists.COLUMNS, remembered.COLUMNS):
+    for columns in (people.PERSON.columns, companies.COMPANY.columns, lists.LIST.columns, remembered.COLUMNS):
         assert hidden.isdisjoint(columns)
