@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-from agentic.runtime.agent.advance import Advanced
+from agentic.runtime.agent.endings import Advanced
 from agentic.services.capacity.declared import RUNS_AT_ONCE
 from agentic.services.mcp.administration import Probed
 from agentic.services.retention.models import Removed

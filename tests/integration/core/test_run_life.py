@@ -209,6 +209,41 @@ async def test_a_slice_that_is_over_releases_the_run_at_once_and_another_segment
         assert EventName.RUN_NUDGED in [event.name for event in h.bus.events]
 
 
+@pytest.mark.guarantee("J5")
+@pytest.mark.parametrize("way_out", ["release", "park", "finish"])
+async def test_a_renewal_that_comes_after_the_lease_was_given_back_stops_nothing(database: str, way_out: str) -> None:
+    world = World()
+    quick = Timings(lease_s=2, renew_s=0.01, slice_s=0 if way_out == "release" else 60)
+    ways: dict[str, tuple[Turn, str]] = {
+        "release": (LOOK, "released"),
+        "park": (MAIL, "parked"),
+        "finish": (Say("Done."), "succeeded"),
+    }
+    turn, became = ways[way_out]
+    tools = [world.read(), world.send()]
+    async with harness(tools=tools, script=[turn, Say("Done.")], database_url=database, timings=quick) as h:
+        run_id = await h.start()
+        store: Any = h.platform.leader._store
+        renew, give_back, gone = store.renew, getattr(store, way_out), asyncio.Event()
+
+        async def watched(lease: Lease, *, lease_s: float) -> Renewed | None:
+            renewed: Renewed | None = await renew(lease, lease_s=lease_s)
+            if renewed is None:
+                gone.set()
+            return renewed
+
+        async def slow(*args: Any, **kwargs: Any) -> Any:
+            moved = await give_back(*args, **kwargs)
+            await asyncio.wait_for(gone.wait(), 10)
+            for _ in range(10):
+                await asyncio.sleep(0)  # the keeper hears the answer
+            return moved
+
+        store.renew = watched
+        setattr(store, way_out, slow)
+        assert await h.advance(run_id) == became
+
+
 async def test_a_worker_that_is_asked_to_stop_finishes_the_call_in_hand_and_releases(database: str) -> None:
     world = World()
     made: list[Harness] = []

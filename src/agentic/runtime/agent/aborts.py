@@ -48,6 +48,9 @@ class SegmentStop:
         """Set when a person cancelled the run; what runs at that moment may look at it."""
         self.leave = Leave()
         """Asked when the run was cancelled or its lease is lost: an answer of the model is not waited for."""
+        self.letting_go = False
+        """Set before the statement that gives the lease back: a renewal that finds none from then on is no loss, and the statement
+        itself says whether it was still held."""
 
     def record(self, kind: AbortKind, code: str, cause: BaseException | None = None) -> SegmentAbort:
         """Remember this stop unless one is recorded already, and return the one that counts."""

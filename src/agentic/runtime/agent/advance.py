@@ -6,50 +6,36 @@ dies instead, the lease runs out and the next leader goes on from the stored mes
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Literal, assert_never
 from uuid import UUID, uuid4
 
-import sentry_sdk
-
-from agentic.contract.approvals import ApprovalRequest
 from agentic.contract.clock import Clock
 from agentic.contract.errors import ClaimInFlight, ClaimLost, LeaseLost, ProgramFault, RunEnded, StorageUnavailable
-from agentic.contract.faults import where
 from agentic.contract.principal import Principal, RunCeilings
 from agentic.contract.tool_patterns import names_remote
 from agentic.runtime.agent.aborts import SegmentAbort, SegmentStop
 from agentic.runtime.agent.checkpoint import Draining, Segment, SegmentHooks
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.drain import drain
+from agentic.runtime.agent.endings import Advanced, Endings, Flush, ended_by, report
 from agentic.runtime.agent.lease import kept
-from agentic.runtime.agent.money import before_segment, unpriced
+from agentic.runtime.agent.money import before_segment
 from agentic.runtime.agent.ports import AgentLoop, ProposedCall, Turn, TurnCompleted, TurnFailed, TurnPaused
 from agentic.runtime.agent.repeats import Repeats
-from agentic.runtime.agent.timings import Timings, fault_wait_s, provider_wait_s
+from agentic.runtime.agent.timings import Timings, provider_wait_s
 from agentic.runtime.agent.words import Words
 from agentic.services.runs.events import WordsStore
-from agentic.services.runs.models import Append, LedRun, Moved, Proposal, RunEnd, Unpriced
+from agentic.services.runs.models import LedRun, Proposal, RunEnd
 from agentic.services.runs.ports import RunStore
 from agentic.services.tools.arriving import Arrivals, NothingArrives
 from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.contracts import missing_contract
 from agentic.services.tools.invoker import ToolInvoker
 from agentic.services.tools.models import FrozenTool, Mode, ToolSpec
-from agentic.services.tools.records import JobWait, SpanRecord, SpanStatus, Trail
+from agentic.services.tools.records import SpanRecord
 
 _log = logging.getLogger(__name__)
-Flush = Callable[[Sequence[UUID]], Awaitable[None]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Advanced:
-    """What one advance did. ``due_at`` is set when the run comes back at a time."""
-
-    state: Literal["idle", "parked", "released", "succeeded", "failed", "cancelled", "lost"]
-    due_at: datetime | None = None
 
 
 class Advance:
@@ -72,8 +58,8 @@ class Advance:
         self._invoker = invoker
         self._loop = loop
         self._clock = clock
-        self._flush = flush
         self._timings = timings or Timings()
+        self._endings = Endings(store=store, clock=clock, flush=flush, timings=self._timings, format=loop.format)
         self._environment = environment
         self._words = words
         self._arrivals: Arrivals = arrivals or NothingArrives()
@@ -108,33 +94,35 @@ class Advance:
         except StorageUnavailable:
             raise
         except Exception as fault:
-            return await self._unopened(led, fault)
+            return await self._endings.unopened(led, stop, fault, over=self._over(led))
         try:
             over = self._over(led)
             if over is not None:
-                return await self._finish(segment, over)
+                return await self._endings.finish(segment, over)
             spent = before_segment(led)
             if spent is not None:
-                return await self._finish(segment, _ended(spent), said=str(spent))
+                return await self._endings.finish(segment, ended_by(spent), said=str(spent))
             return await self._run(segment)
         except LeaseLost:
             return Advanced(state="lost")
         except ClaimLost:
-            return await self._release(segment, orderly=False)  # nobody else leads: the journal answers the next leader
+            return await self._endings.release(
+                segment, orderly=False
+            )  # nobody else leads: the journal answers the next leader
         except ClaimInFlight as busy:
-            return await self._release(segment, due_at=busy.due_at)
+            return await self._endings.release(segment, due_at=busy.due_at)
         except RunEnded as ended:
-            return await self._finish(segment, _ended(ended), said=str(ended))
+            return await self._endings.finish(segment, ended_by(ended), said=str(ended))
         except SegmentAbort as abort:
-            return await self._aborted(segment, led, abort)
+            return await self._endings.aborted(segment, led, abort)
         except StorageUnavailable:
             raise
         except ProgramFault as fault:
-            _report(fault, led)
-            return await self._finish(segment, RunEnd(state="failed", error_code="program_fault"), fault=fault)
+            report(fault, led)
+            return await self._endings.finish(segment, RunEnd(state="failed", error_code="program_fault"), fault=fault)
         except Exception as fault:
-            _report(fault, led)
-            return await self._faulted(segment, led, fault)
+            report(fault, led)
+            return await self._endings.faulted(segment, led, fault)
         finally:
             await segment.words.settle()
 
@@ -181,37 +169,6 @@ class Advance:
         )
         return segment
 
-    async def _unopened(self, led: LedRun, fault: Exception) -> Advanced:
-        """A run of which no segment can be made, for this deployment at least: it ends when it is over, else another tries."""
-        over = _ended(fault) if isinstance(fault, RunEnded) else self._over(led)
-        if over is not None:
-            code = over.error_code or over.state
-            ended = await self._store.finish(led.lease, self._only_its_span(led, code, fault), over)
-            assert not isinstance(
-                ended, Unpriced
-            )  # what cannot be opened never succeeds, and only a success is held back
-            return await self._moved(ended, Advanced(state=over.state))
-        _report(fault, led)
-        wait_s = fault_wait_s(self._timings, led.attempts_without_progress)
-        nothing = self._only_its_span(led, "released", fault)
-        moved = await self._store.release(led.lease, nothing, due_in_s=wait_s, orderly=False)
-        return await self._moved(moved, Advanced(state="released"))
-
-    def _only_its_span(self, led: LedRun, code: str, fault: Exception) -> Append:
-        """What a segment that never began leaves: that it was there."""
-        span = SpanRecord(
-            id=led.segment_id,
-            parent_id=None,
-            kind="segment",
-            name=f"segment {led.lease.fence}",
-            started_at=led.leased_at,
-            ended_at=max(self._clock.now(), led.leased_at),
-            status=SpanStatus.ERROR,
-            code=code,
-            attributes={"end": code, "fault": type(fault).__name__},
-        )
-        return Append(format=self._loop.format, trail=Trail(spans=[span]))
-
     async def _tools(self, listed: Sequence[Mapping[str, object]]) -> list[FrozenTool]:
         specs = await self._store.contracts([str(tool["contract_hash"]) for tool in listed])
         return [_frozen(tool, specs) for tool in listed]
@@ -240,9 +197,9 @@ class Advance:
                     segment, proposals, loop=self._loop, invoker=self._invoker, draining=self.draining
                 )
                 if drained.questions:
-                    return await self._park(segment, drained.questions)
+                    return await self._endings.park(segment, drained.questions)
                 if drained.job is not None:
-                    return await self._park_on_job(segment, drained.job)
+                    return await self._endings.park_on_job(segment, drained.job)
             end = await self._loop.turn(
                 Turn(
                     definition=segment.definition,
@@ -259,16 +216,16 @@ class Advance:
                 case TurnCompleted():
                     segment.add(end.new)
                     partial = "answer_cut_off" if end.cut_off else None
-                    return await self._finish(
+                    return await self._endings.finish(
                         segment, RunEnd(state="succeeded", answer=end.text, partial_reason=partial)
                     )
                 case TurnFailed(code="model_unavailable"):
                     segment.trail.model_requests -= 1  # not taken by the provider: it counts for nothing
                     failures = segment.provider_failures if segment.turn == turns_before else 0
                     wait_s = provider_wait_s(self._timings, failures, asked_s=end.retry_after_s)
-                    return await self._release(segment, due_in_s=wait_s, provider_failures=failures + 1)
+                    return await self._endings.release(segment, due_in_s=wait_s, provider_failures=failures + 1)
                 case TurnFailed():
-                    return await self._finish(
+                    return await self._endings.finish(
                         segment, RunEnd(state="failed", error_code=end.code, answer=None), said=end.message
                     )
                 case _ as never:
@@ -287,135 +244,8 @@ class Advance:
         await hooks.save(proposals=proposals)
         return proposals
 
-    # -- ways out -----------------------------------------------------------------------------------------------------------------
-
-    async def _park(self, segment: Segment, questions: Sequence[ApprovalRequest]) -> Advanced:
-        self._close(segment, SpanStatus.OK, "parked")
-        moved = await self._store.park(
-            segment.lease,
-            await segment.collect(),
-            questions,
-            expires_s=self._timings.approval_expires_s,
-        )
-        return await self._moved(moved, Advanced(state="parked"))
-
-    async def _park_on_job(self, segment: Segment, waits: JobWait) -> Advanced:
-        self._close(segment, SpanStatus.OK, "parked")
-        moved = await self._store.park_on_job(segment.lease, await segment.collect(), waits)
-        return await self._moved(moved, Advanced(state="parked"))
-
-    async def _release(
-        self,
-        segment: Segment,
-        *,
-        due_at: datetime | None = None,
-        due_in_s: float | None = None,
-        orderly: bool = True,
-        provider_failures: int = 0,
-    ) -> Advanced:
-        self._close(segment, SpanStatus.OK if orderly else SpanStatus.ERROR, "released")
-        moved = await self._store.release(
-            segment.lease,
-            await segment.collect(),
-            due_at=due_at,
-            due_in_s=due_in_s,
-            orderly=orderly,
-            provider_failures=provider_failures,
-        )
-        return await self._moved(moved, Advanced(state="released"))
-
-    async def _finish(
-        self, segment: Segment, end: RunEnd, *, said: str | None = None, fault: Exception | None = None
-    ) -> Advanced:
-        status = SpanStatus.ERROR if end.state == "failed" else SpanStatus.OK
-        self._close(
-            segment, status, end.error_code or end.state, said=said or (str(fault) if fault is not None else None)
-        )
-        moved = await self._store.finish(segment.lease, await segment.collect(), end)
-        if isinstance(moved, Unpriced):
-            refused = unpriced(moved)
-            return await self._finish(segment, _ended(refused), said=str(refused))
-        return await self._moved(moved, Advanced(state=end.state))
-
-    async def _aborted(self, segment: Segment, led: LedRun, abort: SegmentAbort) -> Advanced:
-        match abort.kind:
-            case "lease_lost":
-                return Advanced(state="lost")
-            case "slice":
-                return await self._release(segment)
-            case "cancelled":
-                return await self._finish(segment, RunEnd(state="cancelled"))
-            case "ceiling":
-                return await self._finish(
-                    segment,
-                    RunEnd(state="succeeded", partial_reason=abort.code),
-                    said=str(abort.cause) if isinstance(abort.cause, RunEnded) else None,
-                )
-            case "failed":
-                if abort.code == "read_tool_needs_approval":
-                    return await self._finish(segment, RunEnd(state="failed", error_code=abort.code))
-                if isinstance(abort.cause, RunEnded):
-                    return await self._finish(segment, _ended(abort.cause), said=str(abort.cause))
-                cause = abort.cause if isinstance(abort.cause, Exception) else abort
-                if isinstance(cause, StorageUnavailable):
-                    raise cause
-                _report(cause, led)
-                return await self._faulted(segment, led, cause)
-            case _ as never:
-                assert_never(never)
-
-    async def _faulted(self, segment: Segment, led: LedRun, fault: BaseException) -> Advanced:
-        """A fault of the platform: the run comes back after a growing wait, and fails as a crash loop when that does not help."""
-        wait_s = fault_wait_s(self._timings, led.attempts_without_progress)
-        segment.fault = type(fault).__name__
-        return await self._release(segment, due_in_s=wait_s, orderly=False)
-
-    async def _moved(self, moved: Moved | None, advanced: Advanced) -> Advanced:
-        if moved is None:
-            return Advanced(state="lost")
-        if moved.nudge is not None:
-            await self._flush([moved.nudge])
-        return replace(advanced, due_at=moved.due_at)
-
-    def _close(self, segment: Segment, status: SpanStatus, code: str, *, said: str | None = None) -> None:
-        opened = segment.opened
-        assert opened is not None
-        attributes = {
-            "end": code,
-            **({"fault": segment.fault} if segment.fault else {}),
-            **({"said": said[:500]} if said else {}),
-        }
-        closed = SpanRecord(
-            id=opened.id,
-            parent_id=None,
-            kind="segment",
-            name=opened.name,
-            started_at=opened.started_at,
-            ended_at=max(self._clock.now(), opened.started_at),
-            status=status,
-            code=None if status is SpanStatus.OK else code,
-            attributes=attributes,
-        )
-        segment.trail.spans.append(closed)
-
 
 def _frozen(listed: Mapping[str, object], specs: Mapping[str, ToolSpec]) -> FrozenTool:
     contract_hash = str(listed["contract_hash"])
     spec = specs.get(contract_hash) or missing_contract(contract_hash=contract_hash, name=str(listed["name"]))
     return FrozenTool(spec=spec, mode=Mode(str(listed["mode"])))
-
-
-def _ended(ended: RunEnded) -> RunEnd:
-    match ended.status:
-        case "cancelled":
-            return RunEnd(state="cancelled")
-        case "succeeded":
-            return RunEnd(state="succeeded", partial_reason=ended.code)
-        case _:
-            return RunEnd(state="failed", error_code=ended.code)
-
-
-def _report(fault: BaseException, led: LedRun) -> None:
-    """Tell operators."""
-    _log.error("run %s met a fault: %s", led.lease.run_id, where(fault))
-    sentry_sdk.capture_message(f"run {led.lease.run_id} met a fault: {type(fault).__name__}", level="error")

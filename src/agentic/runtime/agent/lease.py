@@ -1,8 +1,8 @@
 """Keeps the lease of a run while it is led, by a task tied to neither stream nor handler (ADR 0002).
 
 If the lease is lost, or cannot be renewed before it runs out, the segment is stopped at once: another worker may lead the run. A
-renewal also hears that a person cancelled the run: a model that is being asked is left, handlers are told and settle, and the segment
-ends.
+segment that gives it back itself is left alone. A renewal also hears that a person cancelled the run: a model that is being asked is
+left, handlers are told and settle, and the segment ends.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from agentic.services.runs.ports import RunStore
 @asynccontextmanager
 async def kept(
     lease: Lease, *, store: RunStore, stop: SegmentStop, timings: Timings, clock: Clock, segment: asyncio.Task[Any]
-) -> AsyncIterator[None]:
-    """Renew the lease until the block ends; on loss record the stop and cancel the segment's task."""
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Renew the lease until the block ends; on loss record the stop and cancel the segment's task. Yields the task that renews."""
     keeper = asyncio.create_task(_keep(lease, store=store, stop=stop, timings=timings, clock=clock, segment=segment))
     try:
-        yield
+        yield keeper
     finally:
         keeper.cancel()
         await asyncio.gather(keeper, return_exceptions=True)
@@ -53,6 +53,8 @@ async def _keep(
             if renewed is not None and renewed.cancelled:
                 stop.cancelled.set()
                 stop.leave.ask("cancelled", "cancelled")
+        if not held and stop.letting_go:
+            return
         if not held:
             stop.record("lease_lost", "lease_lost")
             stop.leave.ask("lease_lost", "lease_lost")

@@ -289,6 +289,8 @@ class NodeLeader:
         return phase
 
     def _close(self, node: _Led, status: SpanStatus, code: str) -> None:
+        """Close the segment's span; the statement that gives the lease back follows."""
+        node.stop.letting_go = True
         led = node.led
         node.inv.trail.spans.append(
             SpanRecord(
