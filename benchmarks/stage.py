@@ -21,6 +21,7 @@ from agentic.contract.principal import Principal, Role, RunCeilings
 from agentic.local.postgres import bootstrap_supabase, temporary_postgres
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.definition import AgentDefinition
+from agentic.services.outbox.service import EventBus
 from agentic.services.provider_jobs.ports import JobProvider
 from agentic.services.tools.calls import ToolInvocation
 from agentic.services.tools.context import CallContext
@@ -161,11 +162,12 @@ async def open_url() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def open_stage(*, providers: Sequence[JobProvider] = ()) -> AsyncIterator[Stage]:
+async def open_stage(*, providers: Sequence[JobProvider] = (), bus: EventBus | None = None) -> AsyncIterator[Stage]:
     """A stage on a server of its own, gone when the block ends.
 
     Args:
         providers: whose jobs are measured.
+        bus: where events go; ``None`` for nowhere.
 
     Raises:
         EmbeddedPostgresError: no Postgres runs on this machine.
@@ -186,7 +188,7 @@ async def open_stage(*, providers: Sequence[JobProvider] = ()) -> AsyncIterator[
                     providers=providers,
                 ),
                 url,
-                bus=RecordingBus(),
+                bus=bus or RecordingBus(),
                 stores_on=lambda pool: CountedDatabase(pool, tally),
             )
         )

@@ -17,6 +17,7 @@ from rich.table import Table
 from agentic.api.webhooks import PATH
 from agentic.contract.errors import ProgramFault
 from agentic.local.providers.fullenrich import FullEnrichStandIn
+from benchmarks import webhook_load, webhook_wire
 from benchmarks.measure import Figures, quantile
 from benchmarks.webhook_server import BARE, BEGIN, END, JOBS, KEY, PROVIDER
 
@@ -34,12 +35,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--jobs", type=_count, default=1000, help="jobs of each row that are reported on (default: 1000)"
     )
     parser.add_argument("--senders", type=_count, nargs="+", default=[1, 16], help="requests at once (default: 1 16)")
+    parser.add_argument(
+        "--rate", type=_rate, help="send on a schedule instead: so many requests a second, of every kind"
+    )
+    parser.add_argument("--seconds", type=_rate, default=20, help="how long, with --rate (default: 20)")
     given = parser.parse_args(arguments)
+    if given.rate is not None:
+        loaded, version = asyncio.run(run_load(rate=given.rate, seconds=given.seconds))
+        if given.json:
+            print(json.dumps({"server_version": version, **asdict(loaded)}, indent=2))
+        else:
+            Console(width=120).print(webhook_load.as_table(loaded, version))
+        return
     found = asyncio.run(run(jobs=given.jobs, senders=list(dict.fromkeys(given.senders))))
     if given.json:
         print(json.dumps(found, indent=2))
     else:
         Console(width=120).print(as_table(found))
+
+
+async def run_load(*, rate: float, seconds: float) -> tuple[webhook_load.Load, str]:
+    """Callbacks of every kind at a rate, and the server's version."""
+    async with webhook_wire.EventTaker() as events, _server("--events", events.url) as url:
+        return await webhook_load.load(url, events, rate=rate, seconds=seconds)
 
 
 async def run(*, jobs: int, senders: Sequence[int]) -> dict[str, Any]:
@@ -139,15 +157,7 @@ async def _send(http: httpx.AsyncClient, name: str, left: Iterator[tuple[Deliver
 
 def _report(job: str, *, key: str = KEY) -> Delivery:
     """The report that ends a job, as its provider sends it."""
-    body = json.dumps(
-        {
-            "id": f"batch-{job}",
-            "name": f"agentic:{job}",
-            "status": "FINISHED",
-            "cost": {"credits": 1},
-            "data": [{"custom": {"ref": "a"}, "contact_info": {"emails": [{"email": "ida@nordlys.example"}]}}],
-        }
-    ).encode()
+    body = webhook_load.report_body(job)
     headers = FullEnrichStandIn(KEY).signed(body, key=key)
     path = PATH.format(provider=PROVIDER, job_id=job)
 
@@ -162,10 +172,12 @@ async def _bare(http: httpx.AsyncClient) -> httpx.Response:
 
 
 @asynccontextmanager
-async def _server() -> AsyncIterator[str]:
+async def _server(*options: str) -> AsyncIterator[str]:
     """The measured process; its address."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.webhook_server", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "benchmarks.webhook_server", *options),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -195,6 +207,13 @@ def _count(text: str) -> int:
     value = int(text)
     if not 1 <= value <= 100_000:
         raise argparse.ArgumentTypeError("give a number from 1 to 100,000")
+    return value
+
+
+def _rate(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 10_000:
+        raise argparse.ArgumentTypeError("give a number above 0, up to 10,000")
     return value
 
 
