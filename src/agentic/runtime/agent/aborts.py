@@ -48,6 +48,8 @@ class SegmentStop:
         """Set when a person cancelled the run; what runs at that moment may look at it."""
         self.leave = Leave()
         """Asked when the run was cancelled or its lease is lost: an answer of the model is not waited for."""
+        self.lost = False
+        """The lease is lost, and the segment's task was cancelled for it; whatever stopped it before."""
         self.letting_go = False
         """Set before the statement that gives the lease back: a renewal that finds none from then on is no loss, and the statement
         itself says whether it was still held."""

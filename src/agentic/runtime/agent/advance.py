@@ -82,7 +82,7 @@ class Advance:
             try:
                 return await task
             except asyncio.CancelledError:
-                if stop.abort is not None and stop.abort.kind == "lease_lost":
+                if stop.lost:
                     return Advanced(state="lost")
                 task.cancel()
                 await asyncio.wait({task})  # an answer in flight is stored before the lease is let go

@@ -56,6 +56,7 @@ async def _keep(
         if not held and stop.letting_go:
             return
         if not held:
+            stop.lost = True
             stop.record("lease_lost", "lease_lost")
             stop.leave.ask("lease_lost", "lease_lost")
             segment.cancel()

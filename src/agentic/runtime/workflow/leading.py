@@ -203,7 +203,7 @@ class NodeLeader:
             try:
                 return await task
             except asyncio.CancelledError:
-                if node.stop.abort is not None and node.stop.abort.kind == "lease_lost":
+                if node.stop.lost:
                     return _soon()
                 task.cancel()
                 await asyncio.wait({task})  # an answer in flight is stored before the lease is let go

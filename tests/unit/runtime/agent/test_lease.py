@@ -51,6 +51,19 @@ async def test_a_renewal_that_hangs_does_not_outlast_the_lease() -> None:
     assert stop.leave.abort is not None
 
 
+async def test_a_lease_that_is_lost_is_told_as_lost_whatever_stopped_the_segment_before() -> None:
+    stop, segment = SegmentStop(), asyncio.create_task(asyncio.Event().wait())
+    stop.record("slice", "slice")
+    store, timings = cast(RunStore, cast(Any, Gone())), Timings(lease_s=5, renew_s=0.01)
+    async with (
+        asyncio.timeout(BOUND_S),
+        kept(LEASE, store=store, stop=stop, timings=timings, clock=SystemClock(), segment=segment),
+    ):
+        await asyncio.wait({segment})
+    assert segment.cancelled()
+    assert stop.lost
+
+
 async def test_a_segment_that_gives_its_lease_back_is_not_stopped_by_a_renewal_that_finds_none() -> None:
     store, sent = Gone(), asyncio.Event()
     stop, segment = SegmentStop(), asyncio.create_task(sent.wait())
@@ -70,5 +83,6 @@ async def test_a_segment_that_gives_its_lease_back_is_not_stopped_by_a_renewal_t
         await asyncio.wait({keeper})
         sent.set()
         assert await segment
+    assert not stop.lost
     assert stop.abort is None
     assert stop.leave.abort is None
