@@ -24,6 +24,7 @@ def approval_card(approval: Mapping[str, Any]) -> RenderableType:
         {
             "approval": approval["id"],
             "run": approval["run_id"],
+            "account": approval.get("account"),
             "rule": f"{approval['rule_id']} (version {approval['rule_version']}): {approval['reason']}",
             "requested by": approval["requested_by"],
             "decided by": "somebody else than who requested it" if approval.get("four_eyes") else None,

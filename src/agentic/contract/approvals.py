@@ -23,6 +23,10 @@ class ApprovalRequest(Value):
     reason: str
     four_eyes: bool = False
     """The person the run acts for may not decide it (A5)."""
+    connection_id: UUID | None = None
+    """The connection it will use, and no other; ``None`` for a call that acts in no account."""
+    account: str | None = None
+    """That connection in words, without a secret: its label, and the address that its facts name."""
     approval_id: UUID | None = None
     """Set when the same question is already open."""
     span_id: UUID | None = None

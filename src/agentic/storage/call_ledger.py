@@ -250,4 +250,5 @@ def _approval(row: dict[str, Any]) -> CoveringApproval | None:
         decided_by=row["approval_decided_by"],
         decider_role=Role(row["approval_decider_role"]) if row["approval_decider_role"] else None,
         comment=row["approval_comment"],
+        connection_id=row["approval_connection_id"],
     )

@@ -109,15 +109,20 @@ def test_an_app_calls_every_vendor_s_stand_in_and_is_told_what_becomes_of_it(
             assert knobs.post(f"{vendors['exa']}/_stand_in", content=b"{}").status_code == 405
             body = {"agent": "scout", "input": "Find Ida and write.", "request_key": "one"}
             run_id = http.post("/v1/runs", json=body).json()["run_id"]
-            shown = []
+            shown, accounts = [], []
             for _ in range(2):  # the batch, and the email
                 [card] = until(lambda: http.get("/v1/approvals", params={"status": "pending"}).json()["approvals"])
                 shown.append(card["shown"])
+                accounts.append(card["account"])
                 decided = http.post(f"/v1/approvals/{card['id']}/approve", json={})
                 assert decided.status_code == 200, decided.text
             run = finished(http, run_id)
             assert (run["state"], run["answer"]) == ("succeeded", "Done."), run
-            assert shown[1] == "one message to 1 new recipient: ida@nordlys.example; subject: Hello"
+            mailbox_name = "stand-in mailbox (me@nordlys.example)"
+            assert accounts == [None, mailbox_name]
+            assert (
+                shown[1] == f"one message from {mailbox_name} to 1 new recipient: ida@nordlys.example; subject: Hello"
+            )
             [job] = until(
                 lambda: rows.execute("select * from agent.provider_jobs where usage_id is not null").fetchall()
             )

@@ -22,7 +22,7 @@ def letter(**said: Any) -> tuple[str, dict[str, Any]]:
 
 
 def counts(shown: Any) -> list[str]:
-    return [line.removeprefix("one message to ").partition(":")[0] for line in shown]
+    return [line.removeprefix("one message from nylas to ").partition(":")[0] for line in shown]
 
 
 @pytest.mark.guarantee("A6")

@@ -44,7 +44,7 @@ async def test_an_approved_email_leaves_once_with_its_key_and_is_counted_once(da
         [claim] = await journal(h, told.run_id)
     [sent] = mail.store.messages
     [attempt] = mail.store.attempts
-    assert told.shown == ["one message to 2 new recipients: per@fjord.example, ida@nordlys.example; subject: Hello"]
+    assert told.shown == ["one message from nylas to 2 new recipients: per@fjord.example, ida@nordlys.example; subject: Hello"]
     assert told.data == {"message_id": sent.id, "thread_id": sent.thread_id}
     assert json.loads(attempt.body) == {
         "to": [{"email": "per@fjord.example"}, {"email": "ida@nordlys.example"}],
@@ -242,7 +242,7 @@ async def test_an_answer_names_the_email_it_answers_and_says_when_that_one_is_go
         told = await led(h)
     [attempt] = mail.store.attempts
     assert told.codes == [code]
-    assert told.shown == ["one message to 1 new recipient, as an answer: per@fjord.example; subject: Hello"]
+    assert told.shown == ["one message from nylas to 1 new recipient, as an answer: per@fjord.example; subject: Hello"]
     assert json.loads(attempt.body)["reply_to_message_id"] == "<CAF=1.2+x@mail.fjord.example>"
 
 

@@ -105,6 +105,13 @@ def test_a_card_shows_every_argument_as_it_is_stored() -> None:
 
 
 @pytest.mark.guarantee("A1")
+def test_a_card_names_the_account_that_the_call_acts_in() -> None:
+    text = printed(approval_card({**APPROVAL, "account": "Ada's mail (ada@fjord.example)"}))
+    assert any("account" in line and "Ada's mail (ada@fjord.example)" in line for line in text.splitlines())
+    assert "account" not in printed(approval_card({**APPROVAL, "account": None}))
+
+
+@pytest.mark.guarantee("A1")
 def test_a_card_cannot_be_rewritten_by_what_it_shows() -> None:
     sly = {**APPROVAL, "arguments_text": '{"to":"x\\u001b[1A\\u202ey"}', "shown": "\x1b[2Jall is well"}
     text = printed(approval_card(sly))

@@ -82,6 +82,8 @@ class Screen:
         if approval.get("shown"):
             row("Preview", approval["shown"], "bold")
         row("Tool", approval["tool"])
+        if approval.get("account"):
+            row("Account", approval["account"])
         for name, label in (("to", "To"), ("subject", "Subject"), ("body", "Body")):
             if name in arguments:
                 row(label, arguments[name])

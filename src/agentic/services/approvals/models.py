@@ -30,6 +30,10 @@ class Approval(Value):
     requested_by: UUID | None
     four_eyes: bool = False
     """Somebody else than the requester decides (A5)."""
+    connection_id: UUID | None = None
+    """The connection it will use, and no other; ``None`` for a call that acts in no account."""
+    account: str | None = None
+    """That connection in words: its label, and the address that its facts name."""
     status: str
     expires_at: datetime
     decided_at: datetime | None

@@ -18,7 +18,7 @@ from agentic.services.tools.connections import Connection
 from agentic.services.tools.declarations import Tool
 from agentic.services.tools.models import ToolSpec
 from agentic.services.tools.outcomes import refusal
-from agentic.services.tools.ports import CallKey, Claim, Decision, JournalRow, Preflight
+from agentic.services.tools.ports import CallKey, Claim, CoveringApproval, Decision, JournalRow, Preflight
 from agentic.services.tools.records import DecisionRecord
 from agentic.services.tools.redaction import secret_values
 
@@ -61,9 +61,10 @@ class Attempt:
     arguments: JsonObject | None = None
     digest: str | None = None
     decision: Decision | None = None
-    approval_id: UUID | None = None
+    approval: CoveringApproval | None = None
+    """The approval it runs under."""
     connection: Connection | None = None
-    """The account it uses, once step 7 found it."""
+    """The account it uses, once that is known."""
     claim: Claim | None = None
     stale: "Stale | None" = None
     """A dead worker's claim under which the effect may have happened."""
@@ -74,6 +75,11 @@ class Attempt:
     """This worker marked the claim: bytes may have left since it was taken."""
     ended: ToolResult | None = None
     """What its row was closed with, when the handler's own error goes up to the run in place of an answer."""
+
+    @property
+    def approval_id(self) -> UUID | None:
+        """Id of the approval it runs under."""
+        return None if self.approval is None else self.approval.id
 
     @property
     def effect_may_have_left(self) -> bool:

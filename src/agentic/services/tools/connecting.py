@@ -1,48 +1,65 @@
-"""Step 7 of a call: the account it uses, before anything is claimed (docs/connections.md)."""
+"""Step 7 of a call: the account it uses, before anything is claimed and before a person is asked (docs/connections.md, ADR 0042).
+
+A call that was given an account keeps it: the one that an attempt used whose effect may have left, the one that a person approved.
+"""
 
 import contextlib
 from uuid import UUID
 
 from agentic.contract.results import ErrorCode, Said
-from agentic.services.tools.attempt import Prepared, Refused
+from agentic.services.tools.attempt import Attempt, Prepared, Refused
 from agentic.services.tools.connections import CONNECTION_ARGUMENT, Connection, ConnectionPort, Unconnected
 
 _MAX_CHOICES = 10
 
 
-async def connect(call: Prepared, port: ConnectionPort, *, on: UUID | None = None) -> None:
-    """Give the call its connection, if its tool declares one.
+async def connect(call: Prepared, port: ConnectionPort) -> None:
+    """Give the call its connection, if its tool declares one: the one it had, else the one it names, else the only one there is.
 
     Args:
         call: its attempt keeps the connection, and the secrets of it that are known now.
         port: where accounts come from.
-        on: the connection of an earlier attempt that may have had the effect. A repeat on another account would be a second one.
 
     Raises:
         Refused: none may be used; no claim is taken.
         ProgramFault: the vault is locked.
     """
-    provider = call.spec.connection
-    if provider is None:
-        return
-    call.at.connection = None
-    found = await port.resolve(
-        organization_id=call.at.inv.organization_id, provider=provider, connection_id=on or _named(call)
-    )
-    if isinstance(found, Unconnected):
-        raise _refused(call, found)
-    call.at.connection = Connection(found, used=call.at.used)
-    call.at.attributes["connection.id"] = str(found.id)
+    await _connect(call, port, given=_given(call.at))
 
 
 async def connect_probe(call: Prepared, port: ConnectionPort, *, on: UUID | None) -> None:
     """As ``connect``, for a call that is only asked about: without its account the probe cannot tell, and an operator is asked.
 
+    Args:
+        on: the account it was claimed for.
+
     Raises:
         ProgramFault: the vault is locked; whoever has its key asks later.
     """
     with contextlib.suppress(Refused):
-        await connect(call, port, on=on)
+        await _connect(call, port, given=on)
+
+
+async def _connect(call: Prepared, port: ConnectionPort, *, given: UUID | None) -> None:
+    provider = call.spec.connection
+    if provider is None:
+        return
+    call.at.connection = None
+    found = await port.resolve(
+        organization_id=call.at.inv.organization_id, provider=provider, connection_id=given or _named(call)
+    )
+    if isinstance(found, Unconnected):
+        # one that was given was there: a model that named none is not told that it named a wrong one
+        gone = given is not None and found.code is ErrorCode.NOT_FOUND
+        raise Refused(ErrorCode.CONNECTION_REVOKED) if gone else _refused(call, found)
+    call.at.connection = Connection(found, used=call.at.used)
+    call.at.attributes["connection.id"] = str(found.id)
+
+
+def _given(at: Attempt) -> UUID | None:
+    """The account this call was given before. A repeat in another one would be a second effect, and nobody approved it there."""
+    earlier = None if at.stale is None else at.stale.row.connection_id
+    return earlier or (None if at.approval is None else at.approval.connection_id)
 
 
 def _named(call: Prepared) -> UUID | None:

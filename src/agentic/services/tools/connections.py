@@ -4,15 +4,19 @@ Which account is meant and how its credential is kept is the port's; when it is 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Never, Protocol
 from uuid import UUID
 
+from agentic.contract.errors import ProgramFault
 from agentic.contract.results import ErrorCode
 from agentic.services.tools.handlers.errors import DefiniteRefusal
 
 CONNECTION_ARGUMENT = "connection_id"
 """The public argument by which a model chooses among the accounts of its organization, where a tool declares it."""
+ADDRESS_FACTS = ("address", "email")
+"""The facts of an account by which people know it, the first one that it has."""
+_MAX_NAME_CHARS = 120
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,6 +137,17 @@ class Connection:
         """Facts of the account that may be shown."""
         return self._account.shown
 
+    @property
+    def name(self) -> str:
+        """As a person reads it: the label, and the address that the facts name, such as ``Ada's mail (ada@fjord.example)``."""
+        address = next((self.account[fact] for fact in ADDRESS_FACTS if self.account.get(fact)), None)
+        label = _clipped(self.label)
+        return label if address is None or address in label else f"{label} ({_clipped(address)})"
+
+    def without_credential(self) -> "Connection":
+        """The same account for whoever may name it and not act in it, such as a preview (A6)."""
+        return Connection(replace(self._account, credential=_NoCredential()), used=self._used)
+
     async def authorize(self) -> Mapping[str, str]:
         """The header that authenticates a request now; the ``auth`` of ``GovernedClient``. Raises as ``Credential.present``."""
         presented = await self._present()
@@ -160,3 +175,21 @@ class Connection:
 
     def __reduce__(self) -> Never:
         raise TypeError("a connection holds a credential and is neither pickled nor copied")
+
+
+class _NoCredential:
+    """Stands where nothing may be authenticated."""
+
+    secrets: tuple[str, ...] = ()
+
+    async def present(self) -> Presented:
+        raise ProgramFault(
+            "a preview names its account and acts in none; use the credential in the handler or the probe"
+        )
+
+    async def rejected(self) -> DefiniteRefusal:
+        raise ProgramFault("a preview has no credential that a vendor could reject")
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _MAX_NAME_CHARS else text[: _MAX_NAME_CHARS - 1] + "…"

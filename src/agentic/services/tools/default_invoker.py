@@ -7,10 +7,7 @@ journal, or raises what the caller must act on. Nothing before COMMIT 1 touches 
 import json
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import assert_never
-
-from pydantic import BaseModel
 
 from agentic.contract.approvals import ApprovalRequest
 from agentic.contract.canonical import canonical, digest_of
@@ -23,10 +20,10 @@ from agentic.services.tools.call_events import EventSink, log_event
 from agentic.services.tools.calls import ToolCall, ToolInvocation
 from agentic.services.tools.connecting import connect, connect_probe
 from agentic.services.tools.connections import ConnectionPort, NoConnections
-from agentic.services.tools.declarations import Tool
+from agentic.services.tools.deciding import Deciding
 from agentic.services.tools.endings import Found, VendorWindow, found
 from agentic.services.tools.execution import Execution
-from agentic.services.tools.judging import approved, live, own_approval, run_is_ours, within_ceilings
+from agentic.services.tools.judging import approved, live, run_is_ours, within_ceilings
 from agentic.services.tools.keys import call_key
 from agentic.services.tools.meter import Meter
 from agentic.services.tools.metering import Hold
@@ -35,16 +32,13 @@ from agentic.services.tools.outcomes import refusal
 from agentic.services.tools.ports import (
     CallLedger,
     ClaimRequest,
-    Decision,
     FactFinder,
     JournalRow,
     PolicyPort,
-    PolicyQuestion,
     Preflight,
     no_facts,
 )
 from agentic.services.tools.preparing import arguments_of, close_names
-from agentic.services.tools.previewing import preview_line
 from agentic.services.tools.redaction import redact
 from agentic.services.tools.registry import ToolRegistry
 from agentic.services.tools.targets import executable
@@ -91,19 +85,20 @@ class DefaultToolInvoker:
     ) -> None:
         self._registry = registry
         self._ledger = ledger
-        self._policy = policy
         self._clock = clock
         self._settings = settings or InvokerSettings()
         self._events = events
         self._meter = meter or Meter()
         self._connections = connections or NoConnections()
-        self._facts = facts
         self._execution = Execution(
             ledger=ledger,
             clock=clock,
             artifacts=artifacts,
             max_output_bytes=self._settings.max_output_bytes,
             meter=self._meter,
+        )
+        self._deciding = Deciding(
+            policy=policy, facts=facts, connections=self._connections, context=self._execution.read_context
         )
 
     async def invoke(self, call: ToolCall, inv: ToolInvocation) -> ToolResult:
@@ -178,9 +173,9 @@ class DefaultToolInvoker:
         await self._journal(call, pre)  # 3
         within_ceilings(call, pre)
         tool, model = live(call, pre)  # 4
-        at.approval_id = approved(pre.approval)  # 5
-        decision = await self._ask_policy(call, pre, tool, model)  # 6
-        await self._connect(call)  # 7
+        at.approval = approved(pre.approval)  # 5
+        decision = await self._deciding.decide(call, pre, tool, model)  # 6
+        await connect(call, self._connections)  # 7
         return Decided(call=call, tool=tool, model=model, pre=pre, decision=decision)
 
     def _begin(self, call: ToolCall, inv: ToolInvocation) -> Attempt:
@@ -253,49 +248,6 @@ class DefaultToolInvoker:
             case _ as never:
                 assert_never(never)
 
-    async def _ask_policy(self, call: Prepared, pre: Preflight, tool: Tool, model: BaseModel) -> Decision:
-        at, spec = call.at, call.spec
-        ctx = self._execution.read_context(call)
-        with step_span("policy.evaluate") as span:
-            answer = await self._policy.decide(
-                PolicyQuestion(
-                    spec=spec,
-                    arguments=call.arguments,
-                    granted=pre.granted,
-                    member=pre.member,
-                    context_trust=pre.context_trust.lowered_by(at.inv.context_trust),
-                    environment=at.inv.environment,
-                    now=pre.now,
-                    run_kind=pre.run_kind,
-                    rules_version=pre.rules_version,
-                    argument_trust=at.call.label,
-                    context=ctx,
-                    model=model,
-                )
-            )
-            span.set_attributes({"policy.effect": answer.effect, "policy.rule": answer.rule_id})
-        at.used(ctx.secrets)  # a fact may have been looked up with a credential
-        at.decision = answer
-        if answer.effect == "deny":
-            raise Refused(ErrorCode.DENIED)
-        if answer.effect == "allow":
-            return answer
-        if answer.four_eyes and own_approval(pre.approval, at.inv):
-            at.approval_id = None  # a rule since then asks for somebody else
-        if at.approval_id is None:
-            raise ApprovalRequired(await self._question(call, pre, tool, model, answer))
-        at.decision = Decision(
-            effect="allow",
-            rule_id=answer.rule_id,
-            rule_version=answer.rule_version,
-            reason="a person approved this call",
-        )
-        return at.decision
-
-    async def _connect(self, call: Prepared) -> None:
-        stale = call.at.stale
-        await connect(call, self._connections, on=stale.row.connection_id if stale is not None else None)
-
     async def _claim(self, decided: Decided) -> Claimed:
         """COMMIT 1. A key that moved since the preflight is read again: the claim is the authority, not the read (J2)."""
         call, pre, at = decided.call, decided.pre, decided.call.at
@@ -328,7 +280,7 @@ class DefaultToolInvoker:
             pre = await self._preflight(call)
             run_is_ours(call, pre)
             await self._journal(call, pre)
-            await self._connect(call)
+            await connect(call, self._connections)
         raise ClaimInFlight(tool=call.spec.name, due_at=pre.now + timedelta(seconds=1))
 
     async def _hold(self, decided: Decided) -> Hold:
@@ -384,29 +336,3 @@ class DefaultToolInvoker:
         if record is not None:
             at.inv.trail.decisions.append(record)
         at.inv.trail.spans.append(closed_span(at, None, now=self._clock.now()))
-
-    async def _question(
-        self, call: Prepared, pre: Preflight, tool: Tool, model: BaseModel, answer: Decision
-    ) -> ApprovalRequest:
-        pending = pre.approval if pre.approval is not None and pre.approval.status == "pending" else None
-        shown = None
-        if pending is None:
-            ctx = self._execution.read_context(call)
-            ctx.facts = partial(self._facts, ctx=ctx, args=model)
-            shown = await preview_line(tool, ctx, model)
-            call.at.used(ctx.secrets)
-        return ApprovalRequest(
-            organization_id=call.at.inv.organization_id,
-            run_id=call.at.inv.run_id,
-            tool=call.spec.name,
-            contract_hash=call.spec.contract_hash,
-            digest=call.digest,
-            arguments_text=canonical(redact(call.arguments, call.at.secrets)).decode(),
-            shown=shown,
-            rule_id=answer.rule_id,
-            rule_version=answer.rule_version,
-            reason=answer.reason,
-            four_eyes=answer.four_eyes,
-            approval_id=pending.id if pending is not None else None,
-            span_id=call.at.span_id,
-        )

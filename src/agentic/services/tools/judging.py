@@ -1,7 +1,6 @@
 """Steps 2 to 5 of a call: what the preflight says about it. Pure; each raises what ends the call, or hands on what the next step needs."""
 
 from typing import assert_never
-from uuid import UUID
 
 from pydantic import BaseModel
 
@@ -43,7 +42,7 @@ def live(call: Prepared, pre: Preflight) -> tuple[Tool, BaseModel]:
     return call.tool, call.model
 
 
-def approved(approval: CoveringApproval | None) -> UUID | None:
+def approved(approval: CoveringApproval | None) -> CoveringApproval | None:
     """The approval this call runs under; one whose decider has lost the authority counts for nothing."""
     if approval is None:
         return None
@@ -57,7 +56,7 @@ def approved(approval: CoveringApproval | None) -> UUID | None:
             raise Refused(ErrorCode.EXPIRED)
         case "approved":
             role = approval.decider_role
-            return approval.id if role is not None and role.holds(Role.APPROVER) else None
+            return approval if role is not None and role.holds(Role.APPROVER) else None
         case "pending" | "cancelled":
             return None
         case _ as never:

@@ -75,6 +75,8 @@ class CoveringApproval:
     decider_role: Role | None
     """The decider's role now; authority is checked again at the run (A5, ADR 0011)."""
     comment: str | None
+    connection_id: UUID | None = None
+    """The account that the person was shown; ``None`` for a call that acts in none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

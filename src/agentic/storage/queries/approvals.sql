@@ -32,6 +32,7 @@ select run_id from decided
 -- name: read
 -- One approval, its status by database time; what a run that is asked to stop has open reads as cancelled, as it will be.
 select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by, a.four_eyes,
+    a.connection_id, a.account,
     case when a.status <> 'pending' then a.status
          when a.expires_at <= clock_timestamp() then 'expired'
          when exists (select from agent.runs r where r.id = a.run_id and r.cancel_requested_at is not null) then 'cancelled'
@@ -43,6 +44,7 @@ where a.id = %(approval_id)s and a.organization_id = %(organization_id)s
 -- name: list
 -- Approvals of an organization, newest first; of one status or run when asked.
 select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by, a.four_eyes,
+    a.connection_id, a.account,
     case when a.status <> 'pending' then a.status
          when a.expires_at <= clock_timestamp() then 'expired'
          when exists (select from agent.runs r where r.id = a.run_id and r.cancel_requested_at is not null) then 'cancelled'

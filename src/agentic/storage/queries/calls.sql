@@ -27,6 +27,7 @@ select
     case when a.status = 'pending' and a.expires_at <= clock_timestamp() then 'expired' else a.status end as approval_status,
     a.decided_by as approval_decided_by,
     a.comment as approval_comment,
+    a.connection_id as approval_connection_id,
     (select d.role from agent.members d where d.organization_id = r.organization_id and d.user_id = a.decided_by) as approval_decider_role,
     coalesce((
         select t.enabled and t.withdrawn_at is null from agent.tool_states t

@@ -272,14 +272,15 @@ where w.run_id = r.id and r.id = %(run_id)s and r.organization_id = %(organizati
 -- not asked again: its answer counts at the next pass.
 insert into agent.approvals (
     organization_id, run_id, tool, contract_hash, digest, arguments_text, shown, rule_id, rule_version, reason, four_eyes, requested_by,
-    expires_at
+    connection_id, account, expires_at
 )
 select r.organization_id, r.id, q.tool, q.contract_hash, q.digest, q.arguments_text, q.shown, q.rule_id, q.rule_version, q.reason,
-    coalesce(q.four_eyes, false), r.user_id, least(clock_timestamp() + make_interval(secs => %(expires_s)s), r.deadline_at)
+    coalesce(q.four_eyes, false), r.user_id, q.connection_id, q.account,
+    least(clock_timestamp() + make_interval(secs => %(expires_s)s), r.deadline_at)
 from agent.runs r
 cross join jsonb_to_recordset(%(questions)s::jsonb) as q(
     ordinal int, tool text, contract_hash text, digest text, arguments_text text, shown text, rule_id text, rule_version int, reason text,
-    four_eyes boolean, approval_id uuid)
+    four_eyes boolean, connection_id uuid, account text, approval_id uuid)
 where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
   and r.lease_expires_at > clock_timestamp()
   and (q.approval_id is null or exists (select from agent.approvals x where x.id = q.approval_id and x.status = 'pending'))

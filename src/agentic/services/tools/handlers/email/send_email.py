@@ -18,6 +18,7 @@ from agentic.services.tools.handlers.email.arguments import Address, EmailId, Li
 from agentic.services.tools.handlers.email.nylas import NYLAS, messages_path
 from agentic.services.tools.handlers.email.sending import SentEmail, sent
 from agentic.services.tools.handlers.http import GovernedClient
+from agentic.services.tools.previewing import MAX_PREVIEW_BYTES
 
 VENDOR_KEY_TTL_S = 3300
 """Nylas remembers a key for an hour; five minutes of it are left to clocks that run differently."""
@@ -29,6 +30,7 @@ RECIPIENT_IS_NEW, NEW_RECIPIENTS = "recipient_is_new", "new_recipients"
 """Facts that rules may ask about every send: whether anybody, and how many, never had an email from the organization."""
 _LOOKING_S = 1.0
 """Seconds that a preview waits for the number of new recipients, at most half of what it has."""
+_SHOWN_MAILBOX_BYTES = 80
 _SHOWN_ADDRESSES_BYTES = 200
 _SHOWN_SUBJECT_BYTES = 160
 
@@ -127,9 +129,13 @@ def request_body(args: Email) -> bytes:
 
 
 async def preview(ctx: CallContext, args: Email) -> str:
-    """The line a person reads first: to how many, how many of them are new, who they are as far as the line goes, and the subject."""
+    """The line a person reads first: from which mailbox, to how many, how many of them are new, who they are, and the subject.
+
+    Addresses and subject go as far as the line does; what is left out is said.
+    """
     people = args.recipients
     count = _counted(len(people), await _new(ctx))
+    mailbox = _clipped(ctx.connection.name, _SHOWN_MAILBOX_BYTES)
     shown: list[str] = []
     size = 0
     for address in people:
@@ -139,7 +145,8 @@ async def preview(ctx: CallContext, args: Email) -> str:
         shown.append(address)
     more = f" and {len(people) - len(shown)} more" if len(shown) < len(people) else ""
     answering = ", as an answer" if args.reply_to_message_id is not None else ""
-    return f"one message to {count}{answering}: {', '.join(shown)}{more}; subject: {_clipped(args.subject)}"
+    line = f"one message from {mailbox} to {count}{answering}: {', '.join(shown)}{more}; subject: "
+    return line + _clipped(args.subject, min(_SHOWN_SUBJECT_BYTES, MAX_PREVIEW_BYTES - len(line.encode())))
 
 
 async def _new(ctx: CallContext) -> int | None:
@@ -159,8 +166,9 @@ def _counted(people: int, new: int | None) -> str:
     return f"{people} {recipients}" + (f" ({new} of them new)" if new else "")
 
 
-def _clipped(text: str) -> str:
+def _clipped(text: str, size: int) -> str:
+    """The text in at most so many bytes, its cut marked."""
     whole = text.encode()
-    if len(whole) <= _SHOWN_SUBJECT_BYTES:
+    if len(whole) <= size:
         return text
-    return whole[:_SHOWN_SUBJECT_BYTES].decode(errors="ignore") + "…"
+    return whole[: size - len("…".encode())].decode(errors="ignore") + "…"

@@ -23,9 +23,14 @@ REFUSED = {400, 403, 404, 423, 429}
 class Looking:
     """As much of a call's context as a preview uses."""
 
+    name: str = "Ada's mail"
     answer: Any = None
     silent: bool = False
     remaining_s: float = 10.0
+
+    @property
+    def connection(self) -> "Looking":
+        return self
 
     async def fact(self, name: str) -> Any:
         assert name == "new_recipients"
@@ -106,7 +111,16 @@ async def test_the_line_for_the_person_counts_everybody_and_fits_whatever_is_in_
     host = ".".join(["d" * 63] * 2 + ["example"])
     many = [f"{'p' * 60}{number}@{host}" for number in range(10)]
     line = await line_of(letter(to=many, bcc=["per@fjord.example"], subject="😀" * 200), answer=10)
-    assert line.startswith(f"one message to 11 recipients (10 of them new): {many[0]} and 10 more; subject: 😀")
+    start = f"one message from Ada's mail to 11 recipients (10 of them new): {many[0]} and 10 more; subject: 😀"
+    assert line.startswith(start)
+    assert len(line.encode()) <= 512
+    everything = letter(
+        to=[f"{'p' * 60}@{'d' * 63}.{'d' * 63}.{'d' * 55}.example"], cc=many, bcc=many, subject="å" * 200
+    )
+    answering = everything.model_copy(update={"reply_to_message_id": "m1"})
+    line = await line_of(answering, answer=3, name="ø" * 120)
+    assert line.startswith(f"one message from {'ø' * 38}… to 11 recipients (3 of them new), as an answer: ")
+    assert line.endswith("å…")
     assert len(line.encode()) <= 512
     longest = f"{'p' * 100}@{host}"
     assert len((await line_of(letter(to=[longest], subject="å" * 200), answer=1)).encode()) <= 512
@@ -128,4 +142,4 @@ async def test_the_line_says_who_is_new_and_does_without_where_that_is_not_known
     looking: dict[str, Any], said: str
 ) -> None:
     line = await line_of(letter(cc=["ida@nordlys.example"]), **looking)
-    assert line == f"one message to {said}: per@fjord.example, ida@nordlys.example; subject: Hello"
+    assert line == f"one message from Ada's mail to {said}: per@fjord.example, ida@nordlys.example; subject: Hello"
