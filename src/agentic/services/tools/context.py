@@ -109,7 +109,8 @@ class CallContext:
         """The account this call uses (docs/connections.md).
 
         Raises:
-            ProgramFault: the tool declares no ``connection``, or this is a fact or a preview, which are made before there is one.
+            ProgramFault: the tool declares no ``connection``, or this is a fact, which is found out before there is one. A preview has
+                its names; whatever asks it for the credential raises this.
         """
         if self.account is None:
             raise ProgramFault(
