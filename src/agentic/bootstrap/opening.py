@@ -137,7 +137,7 @@ async def open_platform(
         engine = PolicyEngine(store=policy_store, facts=facts)
         approval_store = PostgresApprovalStore(database)
         outbox = Outbox(store=PostgresOutboxStore(database), bus=bus)
-        webhooks = WebhookIntake(store=jobs, providers=app.providers, flush=outbox.flush)
+        webhooks = WebhookIntake(store=jobs, providers=app.providers, send=outbox.send)
         approvals = ApprovalService(store=approval_store, flush=outbox.flush)
         artifacts = Artifacts(
             rows=PostgresArtifactRows(database), in_rows=PostgresBodies(database), elsewhere=artifact_bodies
@@ -206,7 +206,7 @@ async def open_platform(
                 jobs=jobs,
                 webhooks=webhooks,
                 account_events=AccountEventIntake(
-                    store=PostgresAccountEventStore(database), providers=app.account_events, flush=outbox.flush
+                    store=PostgresAccountEventStore(database), providers=app.account_events, send=outbox.send
                 ),
                 settling=JobSettling(jobs),
                 reconciling=JobReconciling(store=jobs, providers=app.providers, intake=webhooks, flush=outbox.flush),

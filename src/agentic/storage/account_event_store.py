@@ -4,7 +4,9 @@ from agentic.contract.deliveries import DropReason
 from agentic.contract.events import EventName
 from agentic.services.connections.account_events import AccountEvent, Told
 from agentic.storage.database import Database
+from agentic.storage.drop_counts import DropCounts
 from agentic.storage.encoding import jsonb, text
+from agentic.storage.outbox_store import event_of
 from agentic.storage.queries import load_queries
 
 
@@ -14,6 +16,7 @@ class PostgresAccountEventStore:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._sql = load_queries("webhooks")
+        self._drops = DropCounts(database)
 
     async def tell(self, provider: str, event: AccountEvent, *, body_hash: str) -> Told:
         params = {
@@ -30,10 +33,12 @@ class PostgresAccountEventStore:
         }
         row = await self._db.one(self._sql["tell"], params)
         assert row is not None
-        return Told(dropped=_dropped(row["known"], row["fresh"], row["events"]), events=tuple(row["events"]))
+        return Told(
+            dropped=_dropped(row["known"], row["fresh"], row["events"]), events=tuple(map(event_of, row["events"]))
+        )
 
     async def count_drop(self, provider: str, reason: DropReason) -> None:
-        await self._db.count(self._sql["drop"], {"provider": provider, "reason": str(reason)})
+        await self._drops.add(provider, reason)
 
 
 def _dropped(known: int, fresh: int, events: list[object]) -> DropReason | None:

@@ -27,7 +27,9 @@ from agentic.services.provider_jobs.models import (
     job_name,
 )
 from agentic.storage.database import Database
+from agentic.storage.drop_counts import DropCounts
 from agentic.storage.encoding import jsonb, text
+from agentic.storage.outbox_store import event_of
 from agentic.storage.queries import load_queries
 
 MAX_INLINE_BYTES = 32 * 1024
@@ -41,6 +43,7 @@ class PostgresJobStore:
         self._db = database
         self._sql = load_queries("jobs")
         self._deliveries = load_queries("webhooks")
+        self._drops = DropCounts(database)
 
     async def submit(self, job: NewJob) -> bool:
         params = {
@@ -134,38 +137,35 @@ class PostgresJobStore:
             )
         return json.loads(row["body"])
 
-    async def addressed(self, provider: str, job_id: UUID) -> ProviderJob | None:
-        row = await self._db.one(self._sql["addressed"], {"id": job_id, "provider": provider})
-        return None if row is None else _job(row)
-
-    async def deliver(self, job: ProviderJob, report: JobReport, *, body_hash: str) -> Delivered:
-        event = uuid4()
+    async def deliver(self, provider: str, job_id: UUID, report: JobReport, *, body_hash: str) -> Delivered:
         body = json.dumps(report.result, sort_keys=True, separators=(",", ":"))
         large = len(body) > MAX_INLINE_BYTES
-        digest = hashlib.sha256(body.encode()).hexdigest() if large else None
         params = {
-            **_key(job.organization_id, job.id),
+            "provider": provider,
+            "id": job_id,
             "provider_job_id": text(report.provider_job_id),
-            "names_it": report.name == job_name(job.id),
+            "names_it": report.name == job_name(job_id),
             "state": str(report.state),
             "terminal": report.state.terminal,
             "result": None if large else jsonb(report.result),
-            "result_digest": digest,
+            "result_digest": hashlib.sha256(body.encode()).hexdigest() if large else None,
             "body": body if large else None,
             "cost": None if report.cost is None else jsonb(report.cost.stored()),
             "delivery_id": text(report.delivery_id),
             "body_hash": body_hash,
-            "event_id": event,
+            "event_id": uuid4(),
             "event_name": str(EventName.PROVIDER_JOB_COMPLETED),
             "wake_name": str(EventName.RUN_NUDGED),
         }
-        _, row = await self._db.atomic(
-            [(self._sql["lock"], _key(job.organization_id, job.id)), (self._sql["deliver"], params)]
+        row = await self._db.one(self._sql["deliver"], params)
+        assert row is not None
+        dropped = row["dropped"]
+        return Delivered(
+            dropped=None if dropped is None else DropReason(dropped), events=tuple(map(event_of, row["events"]))
         )
-        return _delivered(row, terminal=report.state.terminal, event=event)
 
     async def count_drop(self, provider: str, reason: DropReason) -> None:
-        await self._db.count(self._deliveries["drop"], {"provider": provider, "reason": str(reason)})
+        await self._drops.add(provider, reason)
 
     async def drops(self, *, limit: int) -> list[dict[str, Any]]:
         return await self._db.all(self._deliveries["drops"], {"limit": limit})
@@ -235,16 +235,6 @@ class PostgresJobStore:
     async def _job_id(self, call: SubmittingCall, claim: dict[str, Any]) -> UUID | None:
         row = await self._db.one(self._sql["claim_of"], claim)
         return None if row is None else job_id_of(call.organization_id, call.tool, row["key"])
-
-
-def _delivered(row: dict[str, Any] | None, *, terminal: bool, event: UUID) -> Delivered:
-    if row is None:
-        return Delivered(dropped=DropReason.JOB_MISMATCH)
-    if not terminal:
-        return Delivered(dropped=DropReason.NOT_TERMINAL)
-    if row["legal"]:
-        return Delivered(dropped=None, events=(event, *row["wakes"]))
-    return Delivered(dropped=DropReason.LATE if row["otherwise"] else DropReason.DUPLICATE)
 
 
 def _job(row: dict[str, Any]) -> ProviderJob:

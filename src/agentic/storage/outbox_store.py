@@ -1,6 +1,6 @@
 """The outbox in Postgres. The statements stand in ``queries/outbox.sql``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -19,18 +19,7 @@ class PostgresOutboxStore:
 
     async def take(self, ids: Sequence[UUID], *, due: bool, age_s: float, again_s: float, limit: int) -> list[Event]:
         params = {"ids": list(ids), "due": due, "age_s": age_s, "again_s": again_s, "limit": limit}
-        return [
-            Event(
-                id=row["id"],
-                name=EventName(row["name"]),
-                organization_id=row["organization_id"],
-                run_id=row["run_id"],
-                lane=row["data"].get("lane", "interactive"),
-                job_id=row["data"].get("job_id"),
-                told=_told(row) if row["name"] == EventName.ACCOUNT_EVENT else {},
-            )
-            for row in await self._db.all(self._sql["take"], params)
-        ]
+        return [event_of(row) for row in await self._db.all(self._sql["take"], params)]
 
     async def sent(self, ids: Sequence[UUID]) -> None:
         await self._db.count(self._sql["sent"], {"ids": list(ids)})
@@ -39,5 +28,19 @@ class PostgresOutboxStore:
         await self._db.count(self._sql["failed"], {"ids": list(ids), "error": text(error)})
 
 
-def _told(row: dict[str, Any]) -> dict[str, str]:
-    return {name: value for name, value in row["data"].items() if name != "organization_id"}
+def event_of(row: Mapping[str, Any]) -> Event:
+    """The event of a row of the outbox, whose columns may have come as JSON."""
+    name, data = EventName(row["name"]), row["data"]
+    return Event(
+        id=row["id"],
+        name=name,
+        organization_id=row["organization_id"],
+        run_id=row["run_id"],
+        lane=data.get("lane", "interactive"),
+        job_id=data.get("job_id"),
+        told=_told(data) if name is EventName.ACCOUNT_EVENT else {},
+    )
+
+
+def _told(data: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in data.items() if name != "organization_id"}

@@ -29,7 +29,7 @@ JOB_SENTENCES: Mapping[JobCrashPoint, str] = {
     JobCrashPoint.BEFORE_BIND: "the provider's answer is here; its id of the job is not stored",
     JobCrashPoint.AFTER_BIND: "the provider's id is stored; the call is not completed",
     JobCrashPoint.BEFORE_INTAKE: "a signed report is here; nothing of it is stored",
-    JobCrashPoint.INSIDE_INTAKE: "the job is locked and the report not stored, inside the one transaction of both",
+    JobCrashPoint.INSIDE_INTAKE: "the report is stored and not committed, inside its one transaction",
     JobCrashPoint.AFTER_INTAKE: "the report is stored; nobody is nudged, and the provider has no answer",
     JobCrashPoint.BEFORE_SETTLE: "the job has ended; nothing of its cost is written",
     JobCrashPoint.INSIDE_SETTLE: "line, stamp and end of the hold are written and not committed",

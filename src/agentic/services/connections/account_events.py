@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
-from uuid import UUID
 
 from agentic.contract.deliveries import DropReason
+from agentic.contract.events import Event
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,11 +37,11 @@ class Told:
 
     Attributes:
         dropped: why it changed nothing; ``None`` when a connection was told of it.
-        events: to be sent: one for each connection of the account.
+        events: committed with it and to be sent: one for each connection of the account.
     """
 
     dropped: DropReason | None
-    events: tuple[UUID, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 class AccountEvents(Protocol):
@@ -78,5 +78,5 @@ class AccountEventStore(Protocol):
         ...
 
     async def count_drop(self, provider: str, reason: DropReason) -> None:
-        """One more delivery that changed nothing. Holds nothing of it."""
+        """One more delivery that changed nothing, committed when this returns. Holds nothing of it."""
         ...

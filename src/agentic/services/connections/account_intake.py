@@ -8,10 +8,10 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from uuid import UUID
 
 from agentic.contract.deliveries import DropReason, Receipt, Unreadable
 from agentic.contract.errors import NotFound, RetryLater
+from agentic.contract.events import Event
 from agentic.services.connections.account_events import AccountEvent, AccountEvents, AccountEventStore, Told
 
 _log = logging.getLogger(__name__)
@@ -27,11 +27,11 @@ class AccountEventIntake:
         *,
         store: AccountEventStore,
         providers: Sequence[AccountEvents],
-        flush: Callable[[Sequence[UUID]], Awaitable[None]],
+        send: Callable[[Sequence[Event]], Awaitable[None]],
     ) -> None:
         self._store = store
         self._providers = {provider.name: provider for provider in providers}
-        self._flush = flush
+        self._send = send
 
     def knows(self, provider: str) -> bool:
         """Whether the deployment takes events of such a provider."""
@@ -94,9 +94,9 @@ class AccountEventIntake:
         except RetryLater:
             _log.warning("an event of %s with no good signature could not be counted", provider)
 
-    async def _nudge(self, events: Sequence[UUID]) -> None:
+    async def _nudge(self, events: Sequence[Event]) -> None:
         try:
             async with asyncio.timeout(NUDGE_S):
-                await self._flush(events)
+                await self._send(events)
         except (TimeoutError, RetryLater):
             _log.warning("the event of an account was not sent in time; the sweep sends it")

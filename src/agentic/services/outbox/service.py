@@ -3,15 +3,19 @@
 An event that was sent but not marked is sent again under the same id; receivers look at the row, so it changes nothing but speed.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
 from agentic.contract.events import Event
+from agentic.contract.gathering import Gathering
 
 _log = logging.getLogger(__name__)
 AGAIN_S = 30.0
+SEND_S = 1.0
+"""How long the bus may take over events that somebody waits for; more would gather behind a bus that stands still."""
 
 
 class OutboxStore(Protocol):
@@ -44,6 +48,16 @@ class Outbox:
     def __init__(self, *, store: OutboxStore, bus: EventBus) -> None:
         self._store = store
         self._bus = bus
+        self._gathering = Gathering(self._send_in_time)
+
+    async def send(self, events: Sequence[Event]) -> None:
+        """Send events whose rows were just committed, in one request with those of everybody who committed meanwhile.
+
+        The rows are due as they were committed: if the process dies here, or the bus does not answer, the next sweep sends them. A sweep
+        at this very moment sends them as well.
+        """
+        if events:
+            await self._gathering.bring(events)
 
     async def flush(self, ids: Sequence[UUID]) -> None:
         """Send rows that were just committed. A bus that does not answer loses nothing: the sweep sends them later."""
@@ -55,12 +69,16 @@ class Outbox:
         events = await self._store.take([], due=True, age_s=age_s, again_s=AGAIN_S, limit=limit)
         return await self._send(events)
 
-    async def _send(self, events: Sequence[Event]) -> int:
+    async def _send_in_time(self, events: Sequence[Event]) -> None:
+        await self._send(events, within_s=SEND_S)
+
+    async def _send(self, events: Sequence[Event], *, within_s: float | None = None) -> int:
         if not events:
             return 0
         ids = [event.id for event in events]
         try:
-            await self._bus.send(events)
+            async with asyncio.timeout(within_s):
+                await self._bus.send(events)
         except Exception as error:  # the rows stay pending; the next sweep tries again
             _log.warning(
                 "%d events could not be sent (%s); they are sent again later", len(events), type(error).__name__

@@ -13,7 +13,8 @@ from uuid import UUID
 from agentic.contract.deliveries import DropReason, Receipt, Unreadable
 from agentic.contract.delivery_body import object_of
 from agentic.contract.errors import Conflict, NotFound, RetryLater
-from agentic.services.provider_jobs.models import JobReport
+from agentic.contract.events import Event
+from agentic.services.provider_jobs.models import Delivered, JobReport
 from agentic.services.provider_jobs.ports import DeliveryStore, JobProvider
 
 _log = logging.getLogger(__name__)
@@ -29,11 +30,11 @@ class WebhookIntake:
         *,
         store: DeliveryStore,
         providers: Sequence[JobProvider],
-        flush: Callable[[Sequence[UUID]], Awaitable[None]],
+        send: Callable[[Sequence[Event]], Awaitable[None]],
     ) -> None:
         self._store = store
         self._providers = {provider.name: provider for provider in providers}
-        self._flush = flush
+        self._send = send
 
     def knows(self, provider: str) -> bool:
         """Whether the deployment has such a provider."""
@@ -70,23 +71,20 @@ class WebhookIntake:
     async def take(self, provider: str, job: str, report: JobReport, *, body_hash: str) -> DropReason | None:
         """Store what a provider surely said; why it changed nothing, ``None`` when it ended the job."""
         delivered = await self._stored(provider, job, report, body_hash)
-        if isinstance(delivered, DropReason):
-            await self._store.count_drop(provider, delivered)
-            return delivered
-        await self._nudge(delivered)
-        return None
+        if delivered.dropped is not None:
+            await self._store.count_drop(provider, delivered.dropped)
+        else:
+            await self._nudge(delivered.events)
+        return delivered.dropped
 
-    async def _stored(
-        self, provider: str, job: str, report: JobReport, body_hash: str
-    ) -> DropReason | tuple[UUID, ...]:
-        row = await self._store.addressed(provider, job_id) if (job_id := _uuid(job)) is not None else None
-        if row is None:
-            return DropReason.UNKNOWN_JOB
+    async def _stored(self, provider: str, job: str, report: JobReport, body_hash: str) -> Delivered:
+        job_id = _uuid(job)
+        if job_id is None:
+            return Delivered(dropped=DropReason.UNKNOWN_JOB)
         try:
-            delivered = await self._store.deliver(row, report, body_hash=body_hash)
+            return await self._store.deliver(provider, job_id, report, body_hash=body_hash)
         except Conflict:  # another job has this id of the provider's
-            return DropReason.JOB_MISMATCH
-        return delivered.events if delivered.dropped is None else delivered.dropped
+            return Delivered(dropped=DropReason.JOB_MISMATCH)
 
     async def _forged(self, provider: str) -> None:
         """Count it. Whoever forges learns nothing of a database that is away."""
@@ -95,10 +93,10 @@ class WebhookIntake:
         except RetryLater:
             _log.warning("a delivery to %s with no good signature could not be counted", provider)
 
-    async def _nudge(self, events: Sequence[UUID]) -> None:
+    async def _nudge(self, events: Sequence[Event]) -> None:
         try:
             async with asyncio.timeout(NUDGE_S):
-                await self._flush(events)
+                await self._send(events)
         except (TimeoutError, RetryLater):
             _log.warning("the event of an ended job was not sent in time; the sweep sends it")
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from agentic.contract.deliveries import DropReason
 from agentic.contract.errors import AgenticError
+from agentic.contract.events import Event
 
 
 class JobState(StrEnum):
@@ -134,11 +135,11 @@ class Delivered:
 
     Attributes:
         dropped: why nothing ended; ``None`` when this report ended the job.
-        events: to be sent, when it did: the job's own, and the wake-ups of runs that are parked on it.
+        events: committed with it and to be sent, when it did: the job's own, and the wake-ups of runs that are parked on it.
     """
 
     dropped: DropReason | None
-    events: tuple[UUID, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 class Settlement(StrEnum):

@@ -102,12 +102,10 @@ class SubmittedJobs(JobReader, Protocol):
 class DeliveryStore(Protocol):
     """Where reports of providers arrive."""
 
-    async def addressed(self, provider: str, job_id: UUID) -> ProviderJob | None:
-        """The job of whichever organization that a verified delivery's address names."""
-        ...
+    async def deliver(self, provider: str, job_id: UUID, report: JobReport, *, body_hash: str) -> Delivered:
+        """All that one report does to the job that a verified delivery's address names, as one transaction.
 
-    async def deliver(self, job: ProviderJob, report: JobReport, *, body_hash: str) -> Delivered:
-        """All that one report does, as one transaction; the same report twice does it once (W2).
+        The job is found in whichever organization; the same report twice does it once (W2), and what ended a job before writes nothing.
 
         Raises:
             Conflict: another job of this provider has the provider's id of the report; nothing was written.
@@ -115,7 +113,7 @@ class DeliveryStore(Protocol):
         ...
 
     async def count_drop(self, provider: str, reason: DropReason) -> None:
-        """One more delivery that changed nothing. Holds nothing of it."""
+        """One more delivery that changed nothing, committed when this returns. Holds nothing of it."""
         ...
 
 

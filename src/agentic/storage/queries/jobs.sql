@@ -45,13 +45,6 @@ select id, organization_id, root_run_id, run_id, provider, provider_job_id, stat
 from agent.provider_jobs
 where id = %(id)s and organization_id = %(organization_id)s
 
--- name: addressed
--- Whose job the address of a verified delivery names: the only look across organizations, by the job's own id.
-select id, organization_id, root_run_id, run_id, provider, provider_job_id, state, result, result_digest, cost, usage_id, submitted_at,
-    terminal_at, contact_refs, note, late_report, unknown_at, asks, settle_failed_at, parked_at, clock_timestamp() as now
-from agent.provider_jobs
-where id = %(id)s and provider = %(provider)s
-
 -- name: claim_of
 -- The claim of the call that submits, found by its epoch: the key says run, step and arguments.
 select key, span_id from agent.idempotency_keys
@@ -85,69 +78,12 @@ update agent.provider_jobs set note = %(note)s where id = %(id)s and organizatio
 select r.body from agent.provider_job_results r
 where r.job_id = %(id)s and r.organization_id = %(organization_id)s and r.digest = %(digest)s
 
--- name: lock
--- Whoever reports about a job waits here for everybody who reported before; the next statement sees what they committed.
-select id from agent.provider_jobs where id = %(id)s and organization_id = %(organization_id)s for no key update
-
 -- name: deliver
--- After lock, everything that one report does: the vendor's id, the large body, the transition if the job may make it, the claim on the
--- delivery, the event that ends waits and settles, the wake-ups of runs parked on it, and what a report after the end says otherwise. No row: it is about another job.
-with job as materialized (
-    select j.*,
-        j.state = 'submitted' and %(state)s <> 'submitted' or j.state = 'running' and %(terminal)s as legal,
-        j.terminal_at is not null and %(terminal)s and (j.state, j.cost) is distinct from (%(state)s, %(cost)s::jsonb) as otherwise
-    from agent.provider_jobs j
-    where j.id = %(id)s and j.organization_id = %(organization_id)s
-      and (j.provider_job_id = %(provider_job_id)s or j.provider_job_id is null and %(names_it)s)
-), claimed as (
-    insert into agent.idempotency_keys (
-        organization_id, scope, key, state, request_hash, run_id, idempotency_class, completed_at, output, outcome_status
-    )
-    select job.organization_id, 'webhook.' || job.provider, %(delivery_id)s, 'completed', %(body_hash)s, job.run_id, 'idempotent',
-        clock_timestamp(), ''::bytea, 'ok'
-    from job where %(terminal)s
-    on conflict (organization_id, scope, key) do nothing
-    returning key
-), kept as (
-    insert into agent.provider_job_results (job_id, organization_id, digest, body)
-    select job.id, job.organization_id, %(result_digest)s, %(body)s from job where job.legal and %(body)s::text is not null
-    on conflict (job_id, digest) do nothing
-), moved as (
-    update agent.provider_jobs j set
-        provider_job_id = coalesce(j.provider_job_id, %(provider_job_id)s),
-        unknown_at = null,
-        state = case when job.legal then %(state)s else j.state end,
-        result = case when job.legal then %(result)s::jsonb else j.result end,
-        result_digest = case when job.legal then %(result_digest)s else j.result_digest end,
-        cost = case when job.legal then %(cost)s::jsonb else j.cost end,
-        terminal_at = case when job.legal and %(terminal)s then clock_timestamp() else j.terminal_at end,
-        late_report = case
-            when job.otherwise then jsonb_build_object('state', %(state)s::text, 'cost', %(cost)s::jsonb, 'at', clock_timestamp())
-            else j.late_report
-        end
-    from job
-    where j.id = job.id
-    returning j.id
-), nudge as (
-    insert into agent.outbox (id, organization_id, run_id, name, data)
-    select %(event_id)s, organization_id, run_id, %(event_name)s,
-        jsonb_build_object('organization_id', organization_id, 'run_id', run_id, 'job_id', id)
-    from job where legal and %(terminal)s
-), waiting as (
-    update agent.runs r set wake_seq = r.wake_seq + 1
-    from job
-    where job.legal and %(terminal)s and r.state = 'parked' and r.id in (
-        select w.run_id from agent.run_waits w where w.kind = 'provider_job' and w.ref = job.id
-    )
-    returning r.id, r.organization_id, r.lane
-), wake as (
-    insert into agent.outbox (id, organization_id, run_id, name, data)
-    select gen_random_uuid(), organization_id, id, %(wake_name)s,
-        jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
-    from waiting
-    returning id
-)
-select job.legal, job.otherwise, array(select id from wake) as wakes from job join moved on moved.id = job.id
+-- Everything that one report does to the job that its address names, of whichever organization: the only look across them, by the job's
+-- own id. The work is a function of the database, which plans it once a connection.
+select dropped, events from agent.take_report(
+    %(provider)s, %(id)s, %(provider_job_id)s, %(names_it)s, %(state)s, %(terminal)s, %(result)s, %(result_digest)s, %(body)s, %(cost)s,
+    %(delivery_id)s, %(body_hash)s, %(event_id)s, %(event_name)s, %(wake_name)s)
 
 -- name: settle
 -- The one usage line of an ended job, the stamp that makes it one, and the end of what was held, in one statement. What the provider

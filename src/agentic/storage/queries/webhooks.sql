@@ -30,14 +30,18 @@ with account as materialized (
         'organization_id', organization_id, 'connection_id', id, 'provider', provider, 'type', %(type)s::text,
         'delivery_id', %(delivery_id)s::text, 'object_id', %(object_id)s::text, 'truncated', case when %(truncated)s then 'true' end))
     from fresh where not late
-    returning id
+    returning id, organization_id, run_id, name, data
 )
-select (select count(*) from account) as known, (select count(*) from fresh) as fresh, array(select id from nudge) as events
+select (select count(*) from account) as known, (select count(*) from fresh) as fresh,
+    (select coalesce(jsonb_agg(to_jsonb(nudge)), '[]') from nudge) as events
 
 -- name: drop
--- One more delivery that changed nothing, of today (UTC).
-insert into agent.webhook_drops as d (provider, reason, day) values (%(provider)s, %(reason)s, (clock_timestamp() at time zone 'UTC')::date)
-on conflict (provider, reason, day) do update set drops = d.drops + 1, last_at = clock_timestamp()
+-- More deliveries that changed nothing, of today (UTC). In one order, so that two who count the same do not wait for each other.
+insert into agent.webhook_drops as d (provider, reason, day, drops)
+select c.provider, c.reason, (clock_timestamp() at time zone 'UTC')::date, c.drops
+from unnest(%(providers)s::text[], %(reasons)s::text[], %(counts)s::bigint[]) as c (provider, reason, drops)
+order by c.provider, c.reason
+on conflict (provider, reason, day) do update set drops = d.drops + excluded.drops, last_at = clock_timestamp()
 
 -- name: drops
 -- Deliveries that changed nothing, the latest days first.
