@@ -40,6 +40,8 @@ def create_api(
     app = FastAPI(title="agentic", openapi_url=None, docs_url=None, redoc_url=None)
     install(app)
     access = members_only(ports, authenticator)
+    # first, for every router ahead is asked about each delivery, and they come by the hundred a second
+    app.include_router(webhook_routes(ports.webhooks, ports.account_events, failures))
     app.include_router(health_routes(ports))
     app.include_router(run_routes(ports, access))
     app.include_router(event_routes(ports, access, streams))
@@ -47,7 +49,6 @@ def create_api(
     app.include_router(uncertain_routes(ports, access))
     app.include_router(artifact_routes(ports, access))
     app.include_router(mcp_server_routes(ports, access, looks))
-    app.include_router(webhook_routes(ports.webhooks, ports.account_events, failures))
     app.add_middleware(BodyLimit)
     app.add_middleware(PlainAddresses)
     app.add_middleware(FaultBarrier)  # added last, so outermost
