@@ -95,7 +95,7 @@ async def open_platform(
         policy: what decides in place of the stored rules over the built-in matrix; for tests.
         artifact_bodies: an object store for what calls leave; ``None`` keeps the bytes in Postgres.
         mcp_launches: how each stdio server of this deployment is started, by server id; ``None`` reads the file that
-            ``AGENTIC_MCP_SERVERS`` names, if it names one (docs/mcp.md).
+            ``AGENTIC_MCP_SERVERS`` names, if it names one (docs/mcp.md). What of it cannot be used is logged, and not started.
         warm_servers: MCP servers of a run are opened while its model thinks; ``False`` leaves that to the first call.
         max_connections: connections of this process at most.
         stores_on: what the stores reach the pool through; a benchmark counts there.
@@ -103,8 +103,8 @@ async def open_platform(
 
     Raises:
         RegistryError: naming every fault of every tool declaration.
-        ProgramFault: a fact is declared twice, or under a reserved name; an agent's tools exceed its maximum class; the file of MCP
-            servers, or the egress allow-list, cannot be used.
+        ProgramFault: a fact is declared twice, or under a reserved name; an agent's tools exceed its maximum class; the egress
+            allow-list cannot be used.
         StorageUnavailable: nobody answers at the database URL.
     """
     from agentic.runtime.agent.agno.runtime import (

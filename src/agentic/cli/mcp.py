@@ -10,6 +10,7 @@ from agentic.cli.mcp_doctor import doctor, prompts
 from agentic.cli.mcp_options import (
     Catalog,
     Idempotency,
+    Inherit,
     Name,
     ParallelSafe,
     Risk,
@@ -20,7 +21,10 @@ from agentic.cli.options import Json, Organization, Person, settings_of
 from agentic.cli.output import say, show, show_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentic.cli.mcp_desk import ServerDesk
+    from agentic.cli.mcp_homes import Left
     from agentic.contract.json_types import JsonArray, JsonObject
     from agentic.services.mcp.drift import Drift
     from agentic.services.mcp.records import Standing
@@ -98,19 +102,13 @@ def list_tools(context: typer.Context, name: Name, organization: Organization = 
 def verify(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
     """Look at what a server offers now. It is written down, and nothing else changes. Exits 1 when it cannot be used."""
     from agentic.cli.mcp_desk import at_desk
-    from agentic.cli.mcp_views import server_view, tool_table, tool_views
 
-    async def act(desk: "ServerDesk") -> "tuple[JsonObject, JsonArray]":
+    async def act(desk: "ServerDesk") -> "Standing":
         await desk.verify(name)
-        standing = await desk.servers.server(desk.organization_id, name)
-        return server_view(standing.server), tool_views(standing)
+        return await desk.servers.server(desk.organization_id, name)
 
-    server, tools = at_desk(settings_of(context).folder, organization, act)
-    if as_json:
-        show_json({"server": server, "tools": tools})
-    else:
-        show(tool_table(tools))
-        say(f"{name} is {server['state']}, {len(tools)} tools")
+    standing = at_desk(settings_of(context).folder, organization, act)
+    _show_standing(standing, "{count} tools", as_json=as_json)
 
 
 @app.command()
@@ -124,22 +122,16 @@ def activate(
 ) -> None:
     """Approve a verified server as it showed itself. Its tools are offered to runs that start from now on."""
     from agentic.cli.mcp_desk import at_desk
-    from agentic.cli.mcp_views import server_view, tool_table, tool_views
 
-    async def act(desk: "ServerDesk") -> "tuple[JsonObject, JsonArray]":
+    async def act(desk: "ServerDesk") -> "Standing":
         shown = await desk.servers.server(desk.organization_id, name)
         await desk.servers.activate(
             desk.organization_id, name, offered_hash=catalog or _shown(shown), user_id=desk.acting(person)
         )
-        standing = await desk.servers.server(desk.organization_id, name)
-        return server_view(standing.server), tool_views(standing)
+        return await desk.servers.server(desk.organization_id, name)
 
-    server, tools = at_desk(settings_of(context).folder, organization, act)
-    if as_json:
-        show_json({"server": server, "tools": tools})
-    else:
-        show(tool_table(tools))
-        say(f"{name} is {server['state']}; runs that start from now on may have what is approved of it")
+    standing = at_desk(settings_of(context).folder, organization, act)
+    _show_standing(standing, "runs that start from now on may have what is approved of it", as_json=as_json)
 
 
 @app.command()
@@ -207,17 +199,20 @@ def classify(
     risk: Risk = None,
     idempotency: Idempotency = None,
     parallel_safe: ParallelSafe = False,
+    inherit: Inherit = False,
     organization: Organization = None,
     person: Person = None,
     as_json: Json = False,
 ) -> None:
     """Say what a server's tools do, or one of them. What you leave out is taken for the most restrictive there is."""
     from agentic.cli.mcp_desk import at_desk
-    from agentic.cli.mcp_views import server_view
+    from agentic.cli.mcp_views import class_words, server_view
 
     said = classification(side_effects, risk, idempotency, parallel_safe=parallel_safe)
-    if said is None:
-        raise typer.BadParameter("say --side-effects, --risk, --idempotency or --parallel-safe")
+    if inherit and (said is not None or tool is None):
+        raise typer.BadParameter("--inherit is said of one TOOL, and nothing else with it")
+    if said is None and not inherit:
+        raise typer.BadParameter("say --side-effects, --risk, --idempotency or --parallel-safe, or --inherit of a tool")
 
     async def act(desk: "ServerDesk") -> "JsonObject":
         if tool is not None:
@@ -231,7 +226,8 @@ def classify(
         show_json(server)
     else:
         of = f"{tool} of {name}" if tool else f"every tool of {name} that has no class of its own"
-        say(f"{of} is a {said.side_effects} of {said.risk} risk, {said.idempotency}")
+        as_all = " as every tool without a class of its own" if inherit else ""
+        say(f"{of} is {class_words(server, None if inherit else tool)}{as_all}")
 
 
 @app.command()
@@ -242,17 +238,43 @@ def retire(
     person: Person = None,
     as_json: Json = False,
 ) -> None:
-    """End a server for good. The next call of any run is refused, and its name is not used again."""
+    """End a server for good. The next call of any run is refused, and its name is not used again.
+
+    The HOME that a stdio server has here goes with it, when no other organization has the server and no process lives there.
+    """
     from agentic.cli.mcp_desk import at_desk
+    from agentic.cli.mcp_homes import WORDS
 
-    async def act(desk: "ServerDesk") -> bool:
-        return await desk.servers.retire(desk.organization_id, name, user_id=desk.acting(person))
+    async def act(desk: "ServerDesk") -> "tuple[bool, Path, Left | None, bool]":
+        changed = await desk.servers.retire(desk.organization_id, name, user_id=desk.acting(person))
+        home, there = desk.home(name), desk.home_is_there(name)
+        return changed, home, await desk.remove_home(name), there
 
-    changed = at_desk(settings_of(context).folder, organization, act)
+    changed, home, left, there = at_desk(settings_of(context).folder, organization, act)
     if as_json:
-        show_json({"server_id": name, "changed": changed})
+        show_json({"server_id": name, "changed": changed, "home": str(left or "removed") if there else None})
+        return
+    say(f"{name} is retired{'' if changed else ' already'}")
+    if left is not None:
+        say(f"its home {home} is left: {WORDS[left]}")
+    elif there:
+        say(f"its home {home} is removed")
+
+
+def _show_standing(standing: "Standing", more: str, *, as_json: bool) -> None:
+    """A server that was acted on, with its tools.
+
+    Args:
+        more: said behind its state; ``{count}`` is how many tools it has.
+    """
+    from agentic.cli.mcp_views import server_view, tool_table, tool_views
+
+    server, tools = server_view(standing.server), tool_views(standing)
+    if as_json:
+        show_json({"server": server, "tools": tools})
     else:
-        say(f"{name} is retired{'' if changed else ' already'}")
+        show(tool_table(tools))
+        say(f"{server['server_id']} is {server['state']}; {more.format(count=len(tools))}")
 
 
 def _check_known(standing: "Standing", tool: str) -> None:

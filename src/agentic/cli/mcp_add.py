@@ -134,7 +134,9 @@ def configure(
     async def act(desk: "ServerDesk") -> "_Stands":
         from agentic.cli.mcp_adding import put_otherwise
 
-        return await put_otherwise(desk, name, changes, launch, person=person, verify=not no_verify)
+        return await put_otherwise(
+            desk, name, changes, launch, with_variables=bool(variables), person=person, verify=not no_verify
+        )
 
     _do(folder, name, organization, act, as_json=as_json, classified=True)
 

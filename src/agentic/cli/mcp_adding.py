@@ -2,19 +2,19 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from agentic.cli.mcp_desk import ServerDesk, Unusable
 from agentic.cli.mcp_views import server_view, tool_views
+from agentic.cli.records import home_of
 from agentic.contract.errors import AgenticError, Conflict, NotFound
 from agentic.contract.json_types import JsonArray, JsonObject
 from agentic.contract.principal import Role
 from agentic.local.home import DATABASE_URL
 from agentic.services.mcp.config import StdioLaunch
 from agentic.services.mcp.deployment import put_launch
-from agentic.services.mcp.records import ServerState
+from agentic.services.mcp.records import ServerState, StoredServer
 
 
 class AddedUnusable(AgenticError):
@@ -31,6 +31,7 @@ async def put_down(
     """Add the server; how it stands then, and what it offers.
 
     A process that dies after the file was written leaves a command that no organization uses; the same command line goes on from there.
+    One that dies after the row was written leaves a registered server, which ``verify`` looks at.
 
     Args:
         raw: fields of ``ServerConfig``.
@@ -46,12 +47,24 @@ async def put_down(
     await _first_member(desk)
     name = str(raw["server_id"])
     user_id = _who(desk, raw, person)
-    wrote = launch is not None and _write(desk, name, launch)
+    before = await _found(desk, name)
+    if before is not None and before.state is ServerState.RETIRED:
+        raise Conflict(
+            f"the server {name} was retired, and the name of a retired server is not used again, because grants, rules and approvals "
+            "carry it; add this one under another name"
+        )
+    wrote = launch is not None and _write(desk, name, launch, has_row=before is not None)
     try:
         await desk.servers.add(desk.organization_id, raw, user_id=user_id)
-    except AgenticError:
-        if wrote and not await _is_started(desk, name):
+    except AgenticError as refused:
+        there = await _found(desk, name)
+        started = there is not None and there.config.endpoint.type == "stdio" and there.state is not ServerState.RETIRED
+        if wrote and not started:  # of two who add at once, one may write the command and the other the row
             put_launch(desk.file, name, None)
+        if isinstance(refused, Conflict) and there is not None and there.state is not ServerState.RETIRED:
+            raise Conflict(
+                f"{refused}; this one is {there.state}: {desk.again} mcp show {name} tells how it is reached, mcp configure changes it"
+            ) from refused
         raise
     return await _looked_at(desk, name, verify=verify)
 
@@ -62,6 +75,7 @@ async def put_otherwise(
     changes: Mapping[str, Any],
     launch: StdioLaunch | None,
     *,
+    with_variables: bool,
     person: UUID | None,
     verify: bool,
 ) -> tuple[JsonObject, JsonArray]:
@@ -69,7 +83,9 @@ async def put_otherwise(
 
     Args:
         changes: fields of ``ServerConfig`` in place of those it has; ``timeouts`` are put over those it has.
-        launch: another command, of a stdio server, in the file: for every organization that has the server.
+        launch: another command, of a stdio server, in the file: for every organization that has the server. Its home and its ``start_s``
+            stay as they are there.
+        with_variables: whether its settings are others too; else they stay.
         person: as in ``put_down``.
         verify: whether to look at it.
 
@@ -80,19 +96,27 @@ async def put_otherwise(
         AddedUnusable: it stands, and cannot be used.
     """
     server = (await desk.servers.server(desk.organization_id, name)).server
+    standing = desk.launches.get(name)
+    if launch is not None and standing is not None:
+        kept = {"home": standing.home, "start_s": standing.start_s}
+        launch = launch.model_copy(update=kept if with_variables else {**kept, "variables": standing.variables})
     before = server.config.model_dump(mode="json")
     if isinstance(server.config.endpoint, StdioLaunch):
         before["endpoint"] = {"type": "stdio"}
     elif launch is not None:
         raise Conflict(f"{name} is reached over HTTP; add a server of another name for a command")
+    if (
+        launch is not None and standing is None
+    ):  # before what is said of the row, which is judged together with the command
+        _put(desk, name, launch)
     if changes:
         waits = {**before["timeouts"], **changes.get("timeouts", {})}
         raw = {**before, **changes, "timeouts": waits}
         await desk.servers.reconfigure(
             desk.organization_id, raw, revision=server.revision, user_id=_who(desk, raw, person)
         )
-    if launch is not None:
-        put_launch(desk.file, name, launch)
+    if launch is not None and standing is not None:
+        _put(desk, name, launch)
     return await _looked_at(desk, name, verify=verify)
 
 
@@ -108,13 +132,11 @@ async def _looked_at(desk: ServerDesk, name: str, *, verify: bool) -> tuple[Json
     return server_view(standing.server), tool_views(standing)
 
 
-async def _is_started(desk: ServerDesk, name: str) -> bool:
-    """Whether the organization has this server already, as when the same command line was there first: then its command stays."""
+async def _found(desk: ServerDesk, name: str) -> StoredServer | None:
     try:
-        server = (await desk.servers.server(desk.organization_id, name)).server
+        return (await desk.servers.server(desk.organization_id, name)).server
     except NotFound:
-        return False
-    return isinstance(server.config.endpoint, StdioLaunch) and server.state is not ServerState.RETIRED
+        return None
 
 
 def _who(desk: ServerDesk, raw: Mapping[str, Any], person: UUID | None) -> UUID | None:
@@ -122,23 +144,41 @@ def _who(desk: ServerDesk, raw: Mapping[str, Any], person: UUID | None) -> UUID 
     return None if raw["owner"] == "operator" else desk.acting(person)
 
 
-def _write(desk: ServerDesk, name: str, launch: StdioLaunch) -> bool:
+def _write(desk: ServerDesk, name: str, launch: StdioLaunch, *, has_row: bool) -> bool:
     """Put the command into the file; ``False`` when it stands there so already.
 
+    Args:
+        has_row: the organization has a server of this name.
+
     Raises:
-        Conflict: another command stands there, which other organizations may rely on.
+        Conflict: something else stands there, which other organizations may rely on.
     """
     standing = desk.launches.get(name)
-    if standing == launch:
+    if standing is not None and standing.model_copy(update={"start_s": None}) == launch:
+        _make_home(desk, name)
         return False
+    mend = (
+        f"change it with '{desk.again} mcp configure {name} --stdio'"
+        if has_row
+        else "correct it there, if no other organization relies on it"
+    )
     if standing is not None:
-        raise Conflict(
-            f"{desk.file} has another command for {name}; choose another name, or change it with 'mcp configure {name} --stdio'"
-        )
-    put_launch(desk.file, name, launch)
-    if launch.home is not None:  # not before the name has passed, because it is a part of this path
-        Path(launch.home).mkdir(parents=True, exist_ok=True, mode=0o700)
+        raise Conflict(f"{desk.file} has another command for {name}; choose another name, or {mend}")
+    if name in desk.launches.broken:
+        raise Conflict(f"{desk.launches.not_started(name)}; choose another name, or {mend}")
+    _put(desk, name, launch)
     return True
+
+
+def _put(desk: ServerDesk, name: str, launch: StdioLaunch) -> None:
+    put_launch(desk.file, name, launch)
+    if launch.home == str(home_of(desk.folder).server_home(name)):
+        _make_home(desk, name)
+
+
+def _make_home(desk: ServerDesk, name: str) -> None:
+    """Make the HOME that stays; not before the name has passed, because it is a part of this path."""
+    home_of(desk.folder).server_home(name).mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 async def _first_member(desk: ServerDesk) -> None:

@@ -1,7 +1,8 @@
 """The MCP servers of one organization, for a command: their life cycle, their rows, and a way to talk to one and leave nothing behind."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from uuid import UUID
 
 from agentic.bootstrap.credentials import OrganizationCredentials
 from agentic.cli.mcp_fetching import CUT_OFF, drop_unpacked, fetches, with_time_to_fetch
+from agentic.cli.mcp_homes import Left, remove_home
 from agentic.cli.mcp_remedies import told
 from agentic.cli.output import say
 from agentic.cli.records import Records, acting, home_of, with_records
@@ -20,7 +22,6 @@ from agentic.services.connections.envelope import VaultKeys
 from agentic.services.mcp.administration import McpServers
 from agentic.services.mcp.authentication import Credentials
 from agentic.services.mcp.catalog import Catalog
-from agentic.services.mcp.config import StdioLaunch
 from agentic.services.mcp.config_check import Permits
 from agentic.services.mcp.deployment import LaunchFile
 from agentic.services.mcp.failures import RemoteFailure
@@ -47,12 +48,16 @@ class ServerDesk:
     servers: McpServers
     permits: Permits
     folder: Path | None
-    file: Path
-    """Of the deployment's stdio servers."""
     again: str
     """The command line as the person types it."""
-    launches: Mapping[str, StdioLaunch]
+    launches: LaunchFile
+    """The deployment's stdio servers."""
     credentials: Credentials
+
+    @property
+    def file(self) -> Path:
+        """Of the deployment's stdio servers."""
+        return self.launches.path
 
     @property
     def organization_id(self) -> UUID:
@@ -62,6 +67,24 @@ class ServerDesk:
     def acting(self, person: UUID | None) -> UUID:
         """Who changes servers here."""
         return acting(self.folder, person)
+
+    def home(self, server_id: str) -> Path:
+        """The HOME that a stdio server has in this project's folder, if it has one."""
+        return home_of(self.folder).server_home(server_id)
+
+    def home_is_there(self, server_id: str) -> bool:
+        """Whether something stands at that place."""
+        return os.path.lexists(self.home(server_id))
+
+    async def remove_home(self, server_id: str) -> Left | None:
+        """Remove the HOME of a retired server; why it stays, if it does."""
+        if not self.home_is_there(server_id):
+            return None
+        if await self.servers.started_for_somebody(server_id):
+            return Left.OTHERS
+        return await asyncio.to_thread(
+            remove_home, self.home(server_id), server_id=server_id, launches={**self.launches}
+        )
 
     @asynccontextmanager
     async def remote(self, server: StoredServer) -> AsyncIterator[RemoteServer]:
@@ -73,7 +96,7 @@ class ServerDesk:
         fetching = server.launchable and fetches(config)
         if fetching:
             say(
-                f"starting {server.server_id}; what is not here yet is downloaded, in {config.timeouts.connect_s:g} s at most"
+                f"starting {server.server_id}; what is not here yet is downloaded, in {config.opens_within_s:g} s at most"
             )
         remote = RemoteServer(
             config,
@@ -81,7 +104,7 @@ class ServerDesk:
             permits=permits_of(server.config, self.permits),
             slots=Slots(),
             told=Teller(organization_id=server.organization_id, server_id=server.server_id),
-            launchable=server.launchable,
+            launch_fault=server.launch_fault,
         )
         cut_off = False
         try:
@@ -94,7 +117,7 @@ class ServerDesk:
             raise
         finally:
             await remote.aclose()
-            if fetching and cut_off and drop_unpacked(home_of(self.folder).server_home(server.server_id)):
+            if fetching and cut_off and drop_unpacked(self.home(server.server_id)):
                 say(f"what was downloaded for {server.server_id} may be incomplete and was thrown away; try once more")
 
     async def verify(self, server_id: str) -> None:
@@ -117,7 +140,7 @@ def at_desk(folder: Path | None, organization: UUID | None, act: Callable[[Serve
         organization: whose servers; ``None`` is the identity's.
 
     Raises:
-        ProgramFault: there is no database, or the file of servers or the allow-list cannot be used.
+        ProgramFault: there is no database, or the allow-list cannot be used.
         StorageUnavailable: the database does not answer.
     """
     home = home_of(folder)
@@ -145,7 +168,6 @@ def at_desk(folder: Path | None, organization: UUID | None, act: Callable[[Serve
             launches=launches,
             credentials=credentials,
             folder=folder,
-            file=home.mcp_servers,
             again=command(folder),
         )
         try:

@@ -11,6 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from agentic.cli.mcp_desk import ServerDesk
+from agentic.cli.mcp_fetching import downloads
 from agentic.cli.mcp_remedies import its_words, remedy
 from agentic.cli.safe_text import safe_line
 from agentic.contract.errors import AgenticError
@@ -53,10 +54,14 @@ async def examine(desk: ServerDesk, names: list[str]) -> AsyncIterator[Step]:
         NotFound: there is no such server.
     """
     yield _sdk()
-    yield _file(desk)
     known = await desk.servers.servers(desk.organization_id)
+    yield _file(desk, concerned=not names or any(server.launch_fault for server in known if server.server_id in names))
     for name in sorted(desk.launches.keys() - {server.server_id for server in known}):
         yield _step(name, "row", said="it is in the file, and this organization has no server of that name")
+    for server in known:
+        if server.state is ServerState.RETIRED and (not names or server.server_id in names):
+            async for step in _left(desk, server.server_id):
+                yield step
     for name in names or [server.server_id for server in known if server.state is not ServerState.RETIRED]:
         async for step in _server(desk, await desk.servers.server(desk.organization_id, name)):
             yield step
@@ -78,10 +83,22 @@ def _sdk() -> Step:
     return Step(server=None, what="sdk", ok=True, said=f"{SDK} {version}")
 
 
-def _file(desk: ServerDesk) -> Step:
+def _file(desk: ServerDesk, *, concerned: bool) -> Step:
+    """The file of stdio servers. What is wrong with it is no fault where only servers are looked at that it is not about."""
+    if faults := desk.launches.faults:
+        said = f"{desk.file} cannot be used: {'; '.join(faults)}"
+        remedy = "mend it there, as docs/mcp.md shows; what it is about is not started until then"
+        return Step(server=None, what="file", ok=not concerned, said=said, remedy=remedy)
     if not desk.file.exists():
         return Step(server=None, what="file", ok=True, said=f"{desk.file} is not there, so no server is started here")
     return Step(server=None, what="file", ok=True, said=f"{desk.file} starts {', '.join(desk.launches) or 'none'}")
+
+
+async def _left(desk: ServerDesk, name: str) -> AsyncIterator[Step]:
+    """The HOME of a server that nobody has any more. It keeps nothing from working."""
+    if desk.home_is_there(name) and not await desk.servers.started_for_somebody(name):
+        remedy = f"{desk.again} mcp retire {name}, once more, removes it"
+        yield Step(server=name, what="home", ok=True, said=f"{desk.home(name)} is left of it", remedy=remedy)
 
 
 async def _server(desk: ServerDesk, standing: Standing) -> AsyncIterator[Step]:
@@ -95,7 +112,10 @@ async def _server(desk: ServerDesk, standing: Standing) -> AsyncIterator[Step]:
         wrong = "let its origin through with AGENTIC_EGRESS_ALLOW, or add it anew" if faults else None
         yield _step(name, "egress", said="; ".join(faults) or endpoint.url, wrong=wrong)
     else:
-        for step in _launch(name, endpoint if server.launchable else None, desk.file):
+        if server.launch_fault is not None:
+            yield _step(name, "entry", said=server.launch_fault, wrong=f"correct {desk.file}, as docs/mcp.md shows")
+            return
+        for step in _launch(name, endpoint, desk.file):
             yield step
     if server.config.authentication.scheme is not AuthScheme.NONE:
         yield await _credential(desk, standing)
@@ -103,10 +123,7 @@ async def _server(desk: ServerDesk, standing: Standing) -> AsyncIterator[Step]:
         yield step
 
 
-def _launch(name: str, launch: StdioLaunch | None, file: Path) -> Iterator[Step]:
-    if launch is None:
-        yield _step(name, "entry", said=f"{file} has no command for it", wrong="write one there, as docs/mcp.md shows")
-        return
+def _launch(name: str, launch: StdioLaunch, file: Path) -> Iterator[Step]:
     program = shutil.which(launch.command[0], path=launch.path)
     wrong = None if program else f"install it, or name its folder in 'path' of {file}; it is {launch.path}"
     yield _step(name, "command", said=program or f"{launch.command[0]} is no program on its path", wrong=wrong)
@@ -116,7 +133,10 @@ def _launch(name: str, launch: StdioLaunch | None, file: Path) -> Iterator[Step]
     if launch.home is not None and not os.access(launch.home, os.W_OK):
         yield _step(name, "home", said=f"{launch.home} may not be written", wrong="give it to whoever runs the workers")
     settings = ", ".join(sorted(launch.variables)) or "no settings"
-    yield _step(name, "environment", said=f"{settings}; home {launch.home or 'empty at each start'}")
+    said = f"{settings}; home {launch.home or 'empty at each start'}"
+    cold = f"each start downloads it anew; give it a 'home' in {file} that stays" if launch.home is None else None
+    remedy = cold if downloads(launch) else None
+    yield Step(server=name, what="environment", ok=True, said=said, remedy=remedy)
 
 
 async def _credential(desk: ServerDesk, standing: Standing) -> Step:
@@ -153,8 +173,11 @@ async def _talk(desk: ServerDesk, standing: Standing) -> AsyncIterator[Step]:
         return
     greeting, catalog = connection.greeting, connection.catalog
     who = f"{safe_line(greeting.name)} {safe_line(greeting.version)}, protocol {safe_line(greeting.protocol_version)}"
-    waits_s = standing.server.config.timeouts.connect_s
-    late = f"a run waits {waits_s:g} s; where a second look takes as long, {desk.again} mcp configure {name} --connect-timeout 120"
+    waits_s = standing.server.config.opens_within_s
+    more = f"{desk.again} mcp configure {name} --connect-timeout 120"
+    if isinstance(endpoint := standing.server.config.endpoint, StdioLaunch) and endpoint.start_s is not None:
+        more = f"a longer start_s in {desk.file}"
+    late = f"a run waits {waits_s:g} s; where a second look takes as long, {more}"
     yield _step(name, "handshake", said=f"{who}, in {took_s:.1f} s", wrong=late if took_s > waits_s else None)
     counts = f"{len(catalog.tools)} tools, {len(catalog.rejected)} rejected, {len(catalog.conflicts)} conflicts"
     yield _step(name, "list", said=counts)

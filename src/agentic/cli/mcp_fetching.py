@@ -21,14 +21,20 @@ _UNPACKED: Final = (".npm/_npx",)
 """Where packages lie unpacked, below a HOME. What such programs keep besides is written whole, and is used again."""
 
 
+def downloads(launch: StdioLaunch) -> bool:
+    """Whether a start may be a download."""
+    return Path(launch.command[0]).name in _FETCHING
+
+
 def fetches(config: ServerConfig) -> bool:
     """Whether the start of a server may be a download."""
-    return isinstance(config.endpoint, StdioLaunch) and Path(config.endpoint.command[0]).name in _FETCHING
+    return isinstance(config.endpoint, StdioLaunch) and downloads(config.endpoint)
 
 
 def with_time_to_fetch(config: ServerConfig) -> ServerConfig:
     """A server that is given the time that a download takes, unless somebody has said how long to wait."""
-    if not fetches(config) or config.timeouts.connect_s != Timeouts().connect_s:
+    said = isinstance(config.endpoint, StdioLaunch) and config.endpoint.start_s is not None
+    if said or not fetches(config) or config.timeouts.connect_s != Timeouts().connect_s:
         return config
     return config.model_copy(update={"timeouts": config.timeouts.model_copy(update={"connect_s": FETCH_S})})
 

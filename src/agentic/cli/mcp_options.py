@@ -65,6 +65,9 @@ Idempotency = Annotated[
     ),
 ]
 ParallelSafe = Annotated[bool, typer.Option("--parallel-safe", help="Reads of one turn run side by side.")]
+Inherit = Annotated[
+    bool, typer.Option("--inherit", help="End the tool's own class, so that the server's counts for it again.")
+]
 
 
 def classification(

@@ -8,7 +8,8 @@ from agentic.services.mcp.failures import RemoteFailure, Trouble
 _TAIL_LINES: Final = 20
 _MAX_WORDS: Final = 500
 _REMEDIES: Final = {
-    Trouble.NOT_STARTED: "install the program, or name where it is with 'path' in the file of servers",
+    Trouble.NOT_STARTED: "see that its entry in the file of servers is right and its program installed; 'agentic mcp doctor {name}' goes "
+    "through it",
     Trouble.EGRESS: "let its origin through with AGENTIC_EGRESS_ALLOW, or have the operator add it with --operator",
     Trouble.CONNECT: "see whether it runs and can be reached from here; a stdio server says why on stderr",
     Trouble.CONNECT_TIMEOUT: "start it by hand and see what it waits for; one that needs that long is given it with 'agentic mcp configure "

@@ -23,6 +23,7 @@ from agentic.services.mcp.drift import Drift
 from agentic.services.mcp.records import StoredServer
 
 __all__ = [
+    "class_words",
     "drift_text",
     "drift_view",
     "server_note",
@@ -77,6 +78,12 @@ def tool_table(tools: JsonArray) -> Table:
     return table
 
 
+def class_words(server: JsonObject, remote_name: str | None) -> str:
+    """The class of one tool that has its own, or of all that have none, as a sentence goes on."""
+    said = _object(server["classification"] if remote_name is None else _object(server["per_tool"])[remote_name])
+    return f"a {said['side_effects']} of {said['risk']} risk, {said['idempotency']}"
+
+
 def drift_text(drift: Drift) -> RenderableType:
     """What a person reads before they approve: everything that differs, in the server's words, marked as such."""
     parts: list[RenderableType] = []
@@ -94,8 +101,8 @@ def drift_text(drift: Drift) -> RenderableType:
 def server_note(server: JsonObject) -> str:
     """What a person has to know of a server, or to do."""
     notes = []
-    if server["transport"] == "stdio" and not server["launchable"]:
-        notes.append("its command is not in this deployment's file")
+    if server["launch_fault"] and server["state"] != "retired":
+        notes.append(f"not started here: {server['launch_fault']}")
     if server["reason"]:
         notes.append(f"its last probe failed: {server['reason']}")
     if server["state"] == "registered":
@@ -118,7 +125,7 @@ def _endpoint(server: StoredServer) -> JsonObject:
     endpoint = server.config.endpoint
     match endpoint:
         case HttpEndpoint(url=url):
-            return {"transport": "http", "url": url, "launchable": True}
+            return {"transport": "http", "url": url, "launchable": True, "launch_fault": None}
         case StdioLaunch():
             known = server.launchable
             return {
@@ -126,7 +133,9 @@ def _endpoint(server: StoredServer) -> JsonObject:
                 "command": shlex.join(endpoint.command) if known else None,
                 "variables": [*sorted(endpoint.variables)] if known else [],
                 "home": endpoint.home if known else None,
+                "start_s": endpoint.start_s if known else None,
                 "launchable": known,
+                "launch_fault": server.launch_fault,
             }
         case _ as never:
             assert_never(never)

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from agentic.contract.errors import Conflict, NotFound, NotPermitted
 from agentic.services.mcp.catalog import Catalog, RemoteTool, catalog_of
-from agentic.services.mcp.config import HttpEndpoint, ServerConfig, StdioLaunch
+from agentic.services.mcp.config import Classification, HttpEndpoint, ServerConfig, StdioLaunch
 from agentic.services.mcp.config_check import ServerRefused
+from agentic.services.mcp.deployment import not_started
 from agentic.services.mcp.records import Declared, Observation, ServerState, Standing, StoredServer
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb
@@ -45,9 +46,7 @@ class PostgresServerStore:
         assert row is not None
         _check_allowed(row, config, connection_id)
         if row["server_id"] is None:
-            raise Conflict(
-                f"there is or was a server {config.server_id}; grants and approvals name it, so choose another name"
-            )
+            raise Conflict(_taken(config.server_id, row["taken_by"]))
         return self._server(row)
 
     async def reconfigure(
@@ -67,6 +66,25 @@ class PostgresServerStore:
             raise Conflict(
                 f"the server {config.server_id} has been changed meanwhile; look at it again, then change it"
             )
+        return self._server(after)
+
+    async def classify(
+        self,
+        organization_id: UUID,
+        server_id: str,
+        said: Classification | None,
+        *,
+        remote_name: str | None,
+        user_id: UUID | None,
+    ) -> StoredServer:
+        params = {
+            **_key(organization_id, server_id, user_id),
+            "remote_name": remote_name,
+            "said": None if said is None else jsonb(said.model_dump(mode="json")),
+        }
+        before, _, after = await self._change("classify", params)
+        _check_permitted(before)
+        _check_not_retired(before)
         return self._server(after)
 
     async def observe(
@@ -149,6 +167,10 @@ class PostgresServerStore:
             _check_permitted(before)
         return bool(done)
 
+    async def started_for_somebody(self, server_id: str) -> bool:
+        row = await self._db.one(self._sql["started_for_somebody"], {"server_id": _askable(server_id)})
+        return row is not None and bool(row["started"])
+
     async def get(self, organization_id: UUID, server_id: str) -> Standing:
         found = await self.standings(organization_id, [server_id])
         if not found:
@@ -223,7 +245,7 @@ class PostgresServerStore:
 
     def _server(self, row: _Row) -> StoredServer:
         server_id, stdio = row["server_id"], row["transport"] == "stdio"
-        launch = self._launches.get(server_id)
+        launch = self._launches.get(server_id) if stdio else None
         connection_id = row["connection_id"]
         config = ServerConfig.model_validate(
             {
@@ -244,7 +266,7 @@ class PostgresServerStore:
             id=row["id"],
             organization_id=row["organization_id"],
             config=config,
-            launchable=not stdio or launch is not None,
+            launch_fault=not_started(self._launches, server_id) if stdio else None,
             state=ServerState(row["state"]),
             revision=row["revision"],
             endpoint_revision=row["endpoint_revision"],
@@ -344,6 +366,15 @@ def _misfit(row: _Row, config: ServerConfig) -> str:
     return (
         f"the scheme {scheme} takes a connection that holds {wanted}; this one is of the kind {row['connection_kind']}"
     )
+
+
+def _taken(server_id: str, state: str | None) -> str:
+    if state == ServerState.RETIRED:
+        return (
+            f"the server {server_id} was retired, and the name of a retired server is not used again, because grants, rules and approvals "
+            "carry it; choose another name"
+        )
+    return f"there is a server {server_id} here; grants and approvals name it, so choose another name"
 
 
 def _check_permitted(row: _Row) -> None:

@@ -205,7 +205,8 @@ def test_servers_are_listed_retired_for_good_and_unknown_to_another_organization
     assert (again.code, "choose another name" in again.err) == (1, True)
     otherwise = shell("mcp", "add", "pottery", "--stdio", f"{NOTES} --more")
     assert (otherwise.code, "another command for pottery" in otherwise.err) == (1, True)
-    assert shell("mcp", "retire", "pottery", "--json").value == {"server_id": "pottery", "changed": True}
+    retired = shell("mcp", "retire", "pottery", "--json").value
+    assert retired == {"server_id": "pottery", "changed": True, "home": "removed"}
     assert "already" in shell("mcp", "retire", "pottery").err
     assert "retired" in shell("mcp", "verify", "pottery").err
 
@@ -242,7 +243,56 @@ def test_a_server_that_cannot_be_started_is_added_and_says_why_and_the_doctor_fi
     assert (said.code, "has no command for it" in said.out) == (1, True)
     file.write_text("{")
     broken = shell("mcp", "doctor")
-    assert (broken.code, "no JSON we take (line 1" in broken.err) == (1, True)
+    assert (broken.code, "no JSON we take (line 1" in broken.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "it is no JSON we take (line 1"),
+        ('{"mcpServers": {"pottery": {"command": "x", "args": "-y"}}}', "args is a list of texts"),
+        (None, "it cannot be read (Is a directory)"),
+    ],
+)
+def test_a_file_of_servers_that_cannot_be_used_costs_the_servers_it_is_about_and_says_where(
+    admin: str, shell: "Shell", text: str | None, said: str
+) -> None:
+    file = shell.folder / ".agentic" / "mcp_servers.json"
+    with web_server(tool("echo"), secret=None) as (url, _):
+        assert shell("mcp", "add", "web", "--url", url, "--operator").code == 0
+        assert shell("mcp", "activate", "web").code == 0
+        assert shell("mcp", "add", "pottery", "--stdio", NOTES).code == 0
+        assert shell("mcp", "activate", "pottery").code == 0
+        good = file.read_text()
+        if text is None:
+            file.unlink()
+            file.mkdir()
+        else:
+            file.write_text(text)
+        notes = {one["server_id"]: one["launch_fault"] for one in shell("mcp", "list", "--json").value}
+        assert (notes["web"], said in notes["pottery"]) == (None, True)
+        assert "not started here" in shell("mcp", "list").out
+        assert shell("mcp", "verify", "web").code == 0
+        assert shell("mcp", "call", "web", "echo", "--yes").code == 0
+        for read in (("show",), ("tools",), ("diff",)):
+            assert shell("mcp", *read, "pottery").code == 0
+        assert shell("mcp", "classify", "pottery", "find_notes", "--side-effects", "read", "--risk", "low").code == 0
+        assert shell("mcp", "doctor", "web").code == 0
+        found = shell("mcp", "doctor", "--json")
+        steps = {(step["server"], step["what"]): step for step in found.value}
+        assert [place for place, step in steps.items() if not step["ok"]] == [(None, "file"), ("pottery", "entry")]
+        assert "correct .agentic/mcp_servers.json" in steps["pottery", "entry"]["remedy"]
+        verified = shell("mcp", "verify", "pottery")
+        assert (verified.code, said in verified.err) == (1, True)
+        called = shell("mcp", "call", "pottery", "find_notes", "--arguments", '{"words": "Mira"}', "--json")
+        assert (called.code, called.value["code"]) == (1, "server_unreachable")
+        assert called.err.count(said) == 1
+        added = shell("mcp", "add", "more", "--stdio", NOTES, "--no-verify")
+        assert (added.code, said in added.err) == ((0, False) if "args" in said else (1, True))
+        if text is None:
+            file.rmdir()
+        file.write_text(good)
+        assert shell("mcp", "call", "pottery", "find_notes", "--arguments", '{"words": "Mira"}').code == 0
 
 
 def test_a_download_that_was_cut_off_is_thrown_away_and_begun_anew(
@@ -306,8 +356,10 @@ def test_an_address_needs_the_deployments_leave_and_a_credential_the_vault(admin
 
 
 @contextmanager
-def web_server(*tools: dict[str, Any]) -> Iterator[tuple[str, list[str | None]]]:
-    """A server over HTTP that wants a bearer token: its address, and what each request presented."""
+def web_server(
+    *tools: dict[str, Any], secret: str | None = "tok-4711-abcdef"
+) -> Iterator[tuple[str, list[str | None]]]:
+    """A server over HTTP that wants a bearer token, unless it has no secret: its address, and what each request presented."""
     presented: list[str | None] = []
 
     class Answering(BaseHTTPRequestHandler):
@@ -320,7 +372,7 @@ def web_server(*tools: dict[str, Any]) -> Iterator[tuple[str, list[str | None]]]
                 done = {"protocolVersion": "2025-11-25", **about}
             elif asked["method"] == "tools/list":
                 done = {"tools": tools}
-            let_in = presented[-1] == "Bearer tok-4711-abcdef"
+            let_in = secret is None or presented[-1] == f"Bearer {secret}"
             body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": done}).encode() if "id" in asked else b""
             self.send_response(401 if not let_in else 200 if body else 202)
             self.send_header("content-type", "application/json")
@@ -422,6 +474,116 @@ def test_who_adds_a_server_second_leaves_the_first_one_its_command(admin: str, s
     assert (shell(*add).code, json.loads(file.read_text())["mcpServers"]) == (1, {})
 
 
+def test_the_name_of_a_retired_server_is_refused_as_that_and_nothing_is_written(admin: str, shell: "Shell") -> None:
+    assert shell("mcp", "add", "pottery", "--stdio", NOTES, "--no-verify").code == 0
+    assert shell("mcp", "retire", "pottery").code == 0
+    file = shell.folder / ".agentic" / "mcp_servers.json"
+    stands = file.read_text()
+    for command in (NOTES, f"{NOTES} --more"):
+        again = shell("mcp", "add", "pottery", "--stdio", command)
+        assert (again.code, "configure" in again.err) == (1, False)
+        assert "was retired" in again.err and "under another name" in again.err
+    assert (file.read_text(), (shell.folder / ".agentic" / "mcp_homes" / "pottery").exists()) == (stands, False)
+    far = ("--url", "https://tools.vendor.example/mcp", "--no-verify")
+    other = shell("mcp", "add", "pottery", *far, AGENTIC_EGRESS_ALLOW="https://tools.vendor.example")
+    assert (other.code, "under another name" in other.err) == (1, True)
+
+
+def test_a_command_that_stands_in_the_file_for_others_is_not_changed_by_who_adds_the_server(
+    admin: str, shell: "Shell"
+) -> None:
+    assert shell("mcp", "add", "pottery", "--stdio", NOTES, "--no-verify").code == 0
+    other = str(uuid4())
+    elsewhere = shell("mcp", "add", "pottery", "--stdio", f"{NOTES} --more", "--organization", other)
+    assert (elsewhere.code, "mcp configure" in elsewhere.err) == (1, False)
+    assert "another command for pottery" in elsewhere.err and "correct it there" in elsewhere.err
+    assert shell("mcp", "add", "pottery", "--stdio", NOTES, "--no-verify", "--organization", other).code == 0
+    kept = shell("mcp", "retire", "pottery")
+    assert "another organization has a server of this name" in kept.err
+    assert (shell.folder / ".agentic" / "mcp_homes" / "pottery").is_dir()
+
+
+def test_a_tool_has_the_class_of_its_server_again(admin: str, shell: "Shell") -> None:
+    assert shell("mcp", "add", "pottery", "--stdio", NOTES, "--side-effects", "write", "--risk", "medium").code == 0
+    assert shell("mcp", "classify", "pottery", "find_notes", "--side-effects", "read", "--risk", "low").code == 0
+    back = shell("mcp", "classify", "pottery", "find_notes", "--inherit")
+    assert (back.code, "is a write of medium risk, non_idempotent as every tool without" in back.err) == (0, True)
+    again = shell("mcp", "classify", "pottery", "find_notes", "--inherit", "--json").value
+    assert (again["per_tool"], again["revision"]) == ({}, shell("mcp", "show", "pottery", "--json").value["revision"])
+
+
+@pytest.mark.guarantee("T4")
+def test_what_is_stored_of_a_server_is_a_persons_to_say_also_while_its_connection_is_revoked(
+    admin: str, shell: "Shell"
+) -> None:
+    shell.variables.update(AGENTIC_VAULT_KEYS="k" * 43 + "=")
+    connection = shell("connections", "add", "mcp.web", "--secret-stdin", "--json", typed="tok-4711-abcdef\n").value[
+        "id"
+    ]
+    tools = [tool("echo"), tool("say")]
+    with web_server(*tools) as (url, _):
+        auth = ("--auth", "bearer", "--connection", connection)
+        assert shell("mcp", "add", "web", "--url", url, "--operator", *auth).code == 0
+        assert shell("mcp", "activate", "web").code == 0
+    with web_server(*tools, tool("more")) as (url, _):
+        assert shell("mcp", "configure", "web", "--url", url).code == 0
+    assert shell("connections", "revoke", connection).code == 0
+    assert shell("mcp", "classify", "web", "echo", "--side-effects", "read", "--risk", "low").code == 0
+    assert shell("mcp", "classify", "web", "--side-effects", "write").code == 0
+    assert shell("mcp", "configure", "web", "--request-timeout", "20", "--no-verify").code == 0
+    assert shell("mcp", "activate", "web").code == 0
+    assert shell("mcp", "diff", "web").code == 0
+    assert shell("mcp", "approve", "web").code == 0
+    classes = {one["remote_name"]: one["class"]["side_effects"] for one in shell("mcp", "tools", "web", "--json").value}
+    assert classes == {"echo": "read", "say": "write", "more": "write"}
+    assert shell("mcp", "configure", "web", "--url", "http://127.0.0.1:9/mcp", "--no-verify").code == 1
+
+
+def test_the_home_of_a_retired_server_goes_when_no_process_lives_in_it_and_the_doctor_says_what_is_left(
+    admin: str, shell: "Shell"
+) -> None:
+    program = shell.folder / "living.py"
+    os.mkfifo(shell.folder / "started")
+    program.write_text("open('started', 'w').close()\nimport sys\nsys.stdin.read()\n")
+    home = shell.folder / ".agentic" / "mcp_homes" / "living"
+    command = f"{sys.executable} {shlex.quote(str(program))}"
+    assert shell("mcp", "add", "living", "--stdio", command, "--connect-timeout", "60", "--no-verify").code == 0
+    outside = shell.folder / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    (home / "link").symlink_to(outside)
+    (home / "sub").mkdir()
+    (home / "sub" / "notes").touch()
+    with shell.start("mcp", "verify", "living") as looking:
+        (shell.folder / "started").read_bytes()  # which ends when the server lives
+        left = shell("mcp", "retire", "living")
+        assert (left.code, "a process of the server still lives in it" in left.err) == (0, True)
+        assert (home / "sub" / "notes").exists()
+        looking.send_signal(signal.SIGINT)
+        looking.communicate(timeout=60)
+    found = shell("mcp", "doctor")
+    assert (found.code, f"{home} is left of it" in found.out.replace("\n", "")) == (0, True), found.out
+    assert shell("mcp", "retire", "living", "--json").value == {
+        "server_id": "living",
+        "changed": False,
+        "home": "removed",
+    }
+    assert (home.exists(), (outside / "kept").exists()) == (False, True)
+    assert "home" not in {step["what"] for step in shell("mcp", "doctor", "--json").value}
+
+
+def test_what_is_not_said_anew_of_a_command_stays_in_its_entry(admin: str, shell: "Shell") -> None:
+    assert shell("mcp", "add", "pottery", "--stdio", NOTES, "--env", "LEVEL=info", "--no-verify").code == 0
+    file = shell.folder / ".agentic" / "mcp_servers.json"
+    document = json.loads(file.read_text())
+    document["mcpServers"]["pottery"]["start_s"] = 90
+    file.write_text(json.dumps(document))
+    shown = shell("mcp", "configure", "pottery", "--stdio", f"{NOTES} --more", "--no-verify", "--json").value["server"]
+    assert (shown["start_s"], shown["variables"], shown["command"].endswith("--more")) == (90, ["LEVEL"], True)
+    other = ("--env", "DEPTH=1", "--no-verify", "--json")
+    assert shell("mcp", "configure", "pottery", "--stdio", NOTES, *other).value["server"]["variables"] == ["DEPTH"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -435,6 +597,8 @@ def test_who_adds_a_server_second_leaves_the_first_one_its_command(admin: str, s
         ("add", "x", "--stdio", "no-program-of-this-name"),
         ("add", "x", "--stdio", "sh", "--env", "nothing"),
         ("classify", "x"),
+        ("classify", "x", "--inherit"),
+        ("classify", "x", "find", "--inherit", "--risk", "low"),
         ("configure", "x"),
         ("configure", "x", "--stdio", "sh", "--url", "https://tools.vendor.example"),
         ("configure", "x", "--env", "A=b"),

@@ -166,7 +166,7 @@ async def test_a_server_goes_from_its_configuration_to_its_end(office: Office) -
         ({"endpoint": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}, "leads to this machine"),
         ({"endpoint": {"type": "stdio", "command": ["sh", "-c", "id"]}}, "stands in the deployment's file"),
         ({"endpoint": {"type": "stdio"}}, "comes with the deployment's configuration alone"),
-        ({"endpoint": {"type": "stdio"}, "server_id": "nobodys"}, "has no command for a stdio server"),
+        ({"endpoint": {"type": "stdio"}, "server_id": "nobodys"}, "has no command for the stdio server nobodys"),
         ({"authentication": {"scheme": "bearer", "credential_ref": "the-token-itself"}}, "is the id of a connection"),
         ({"server_id": "No"}, "server_id is at most"),
         ({"per_tool": {"a\0": {}}}, "no name that one can have"),

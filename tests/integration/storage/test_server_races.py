@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from agentic.contract.errors import Conflict
-from agentic.services.mcp.config import HttpEndpoint
+from agentic.services.mcp.config import Classification, HttpEndpoint
 from agentic.services.mcp.records import Observation, ServerState
+from agentic.services.tools.models import IdempotencyClass, Risk, SideEffects
 from mcp_rows import NOTES, ServerRows, catalog, server_rows
 
 WORKERS = 8
@@ -135,6 +136,23 @@ async def test_of_two_changes_of_one_revision_one_is_refused(rows: ServerRows) -
     ends = await together(lambda: put("https://one.example/"), lambda: put("https://two.example/"))
     assert sum(isinstance(end, Conflict) for end in ends) == 1
     assert (await rows.store.get(rows.organization_id, "notes")).server.revision == server.revision + 1
+
+
+async def test_what_people_say_of_different_tools_at_once_all_stands(rows: ServerRows) -> None:
+    server = await rows.active("a", "b", "c")
+    read = Classification(side_effects=SideEffects.READ, risk=Risk.LOW, idempotency=IdempotencyClass.READ_ONLY)
+
+    def say(tool: str | None) -> Awaitable[Any]:
+        return rows.store.classify(rows.organization_id, "notes", read, remote_name=tool, user_id=rows.admin)
+
+    names = ("a", "b", "c", None)
+    ends = await together(*[partial(say, name) for name in names])
+    assert not [end for end in ends if isinstance(end, BaseException)]
+    now = (await rows.store.get(rows.organization_id, "notes")).server
+    assert (now.revision, now.endpoint_revision) == (server.revision + len(names), server.endpoint_revision)
+    assert (now.config.classification, now.config.per_tool) == (read, {"a": read, "b": read, "c": read})
+    await say("a")
+    assert (await rows.store.get(rows.organization_id, "notes")).server.revision == now.revision
 
 
 @pytest.mark.guarantee("D2")

@@ -94,8 +94,8 @@ async def test_a_launch_of_the_same_name_changes_nothing_for_a_server_somewhere_
 
 async def test_a_name_is_taken_once_and_stays_taken_by_a_server_that_is_retired(rows: ServerRows) -> None:
     await rows.store.register(rows.organization_id, NOTES, connection_id=None, user_id=rows.admin)
-    for _ in range(2):
-        with pytest.raises(Conflict, match="choose another name"):
+    for said in ("there is a server notes here", "the server notes was retired"):
+        with pytest.raises(Conflict, match=f"{said}.*choose another name"):
             await rows.store.register(rows.organization_id, NOTES, connection_id=None, user_id=rows.admin)
         await rows.store.retire(rows.organization_id, "notes", user_id=rows.admin)
 
@@ -303,6 +303,7 @@ async def test_a_server_that_is_not_there_is_not_found_by_any_way(rows: ServerRo
         store.get(here, "a\0b"),
         store.declarations(here, "nobodys", "a"),
         store.reconfigure(here, unknown, connection_id=None, revision=1, user_id=rows.admin),
+        store.classify(here, "nobodys", Classification(), remote_name=None, user_id=rows.admin),
         store.observe(here, "nobodys", catalog("a"), resources=False, endpoint_revision=1),
         store.unreachable(here, "nobodys", reason="connect", degrade_after=3, endpoint_revision=1),
         store.activate(here, "nobodys", offered_hash="c1:0", user_id=rows.admin),
@@ -324,6 +325,7 @@ async def test_changes_take_the_role_admin(rows: ServerRows) -> None:
         ways = [
             store.register(here, NOTES.model_copy(update={"server_id": "other"}), connection_id=None, user_id=person),
             store.reconfigure(here, NOTES, connection_id=None, revision=server.revision, user_id=person),
+            store.classify(here, "notes", Classification(), remote_name="a", user_id=person),
             store.activate(here, "notes", offered_hash=hash, user_id=person),
             store.approve(here, "notes", None, offered_hash=hash, user_id=person),
             store.retire(here, "notes", user_id=person),
@@ -505,6 +507,7 @@ async def test_a_retired_server_takes_its_tools_out_of_every_run_and_is_so_for_g
     again = [
         rows.observed("a"),
         rows.activated(now),
+        rows.store.classify(rows.organization_id, "notes", Classification(), remote_name="b", user_id=rows.admin),
         rows.store.reconfigure(
             rows.organization_id, NOTES, connection_id=None, revision=now.revision + 1, user_id=rows.admin
         ),
@@ -516,6 +519,20 @@ async def test_a_retired_server_takes_its_tools_out_of_every_run_and_is_so_for_g
     assert (await rows.failed()).failures == 0
     assert await rows.off() == {"a", "b"}
     assert (await standing(rows)).server.state is ServerState.RETIRED
+
+
+async def test_a_stdio_server_is_started_for_somebody_until_the_last_organization_retires_it(
+    rows: ServerRows, database: str
+) -> None:
+    config = FILES.model_copy(update={"server_id": f"f{uuid4().hex[:20]}"})
+    name = config.server_id
+    assert not await rows.store.started_for_somebody(name)
+    async with server_rows(database) as others:
+        for each in (rows, others):
+            await each.store.register(each.organization_id, config, connection_id=None, user_id=None)
+        for each, left in ((rows, True), (others, False)):
+            await each.store.retire(each.organization_id, name, user_id=None)
+            assert await rows.store.started_for_somebody(name) is left
 
 
 async def test_the_servers_of_an_organization_are_listed_by_name_the_retired_ones_last(rows: ServerRows) -> None:

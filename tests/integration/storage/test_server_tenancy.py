@@ -6,7 +6,7 @@ import pytest
 
 from agentic.contract.errors import NotFound, NotPermitted
 from agentic.contract.principal import Role
-from agentic.services.mcp.config import Authentication, AuthScheme
+from agentic.services.mcp.config import Authentication, AuthScheme, Classification
 from agentic.services.mcp.records import ServerState
 from agentic.storage.member_store import PostgresMemberStore
 from mcp_rows import NOTES, ServerRows, catalog, server_rows
@@ -29,6 +29,7 @@ async def test_a_server_of_another_organization_is_as_good_as_none(both: tuple[S
         store.get(there, "notes"),
         store.declarations(there, "notes", "a"),
         store.reconfigure(there, NOTES, connection_id=None, revision=server.revision, user_id=theirs.admin),
+        store.classify(there, "notes", Classification(), remote_name="a", user_id=theirs.admin),
         store.observe(there, "notes", catalog("x"), resources=False, endpoint_revision=1),
         store.unreachable(there, "notes", reason="connect", degrade_after=1, endpoint_revision=1),
         store.activate(there, "notes", offered_hash=server.offered_hash, user_id=theirs.admin),

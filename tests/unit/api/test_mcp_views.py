@@ -32,7 +32,6 @@ def stored(endpoint: Endpoint, owner: Owner = Owner.TENANT, **auth: Any) -> Stor
         id=UUID(int=1),
         organization_id=UUID(int=2),
         config=ServerConfig(server_id="notes", owner=owner, endpoint=endpoint, authentication=authentication),
-        launchable=True,
         state=ServerState.ACTIVE,
         revision=3,
         endpoint_revision=1,

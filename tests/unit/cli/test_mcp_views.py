@@ -47,7 +47,6 @@ def stored(endpoint: StdioLaunch | HttpEndpoint, **changes: Any) -> StoredServer
         config=ServerConfig(
             server_id="pottery", owner=Owner.OPERATOR, endpoint=endpoint, per_tool={"find": READ, "gone": READ}
         ),
-        launchable=True,
         state=ServerState.ACTIVE,
         revision=3,
         endpoint_revision=1,
@@ -145,10 +144,12 @@ def test_a_server_shows_its_command_and_the_names_of_its_settings_alone() -> Non
 
 
 def test_a_person_is_told_what_keeps_a_server_from_being_used() -> None:
-    away = server_view(dataclasses.replace(STDIO, launchable=False, state=ServerState.VERIFIED))
+    away = server_view(
+        dataclasses.replace(STDIO, launch_fault="/srv/servers.json has no command for it", state=ServerState.VERIFIED)
+    )
     assert away["command"] is None
     table = printed(server_table([away]))
-    assert "its command is not in this deployment's file" in table
+    assert "not started here: /srv/servers.json has no command for it" in table
     assert "not activated" in table
     far = stored(HttpEndpoint(url="https://tools.vendor.example/mcp"), state=ServerState.DEGRADED, reason="connect")
     view = server_view(far)

@@ -16,6 +16,7 @@ from agentic.contract.errors import AgenticError, Conflict, NotPermitted
 from agentic.services.mcp.catalog import Catalog, catalog_of
 from agentic.services.mcp.config import Classification, Owner, ServerConfig, StdioLaunch
 from agentic.services.mcp.config_check import Permits, ServerRefused, classification_faults, read_server
+from agentic.services.mcp.deployment import not_started
 from agentic.services.mcp.drift import Drift, drift
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.mcp.observing import observe
@@ -114,16 +115,14 @@ class McpServers:
         Raises:
             ServerRefused: the parts of it do not go together.
             NotFound: there is no such server.
-            Conflict: it was changed at the same time, or is retired.
+            Conflict: it is retired.
             NotPermitted: the person is no admin.
         """
-        server = (await self._store.get(organization_id, server_id)).server
-        config = _classified(server.config, said, remote_name)
-        if faults := tuple(classification_faults(config)):
+        if faults := tuple(classification_faults(said or Classification(), remote_name)):
             raise ServerRefused(faults)
-        return await self._store.reconfigure(
-            organization_id, config, connection_id=server.connection_id, revision=server.revision, user_id=user_id
-        )
+        if remote_name is None:
+            said = said or Classification()
+        return await self._store.classify(organization_id, server_id, said, remote_name=remote_name, user_id=user_id)
 
     async def verify(self, organization_id: UUID, server_id: str) -> Observation:
         """Talk to a server and write down what it offers.
@@ -206,6 +205,13 @@ class McpServers:
         """
         return await self._store.retire(organization_id, server_id, user_id=user_id)
 
+    async def started_for_somebody(self, server_id: str) -> bool:
+        """Whether any organization has a stdio server of this name that is not retired.
+
+        Tells of no organization which; for whoever administers the deployment, to whom its commands and their folders belong.
+        """
+        return await self._store.started_for_somebody(server_id)
+
     async def servers(self, organization_id: UUID) -> list[StoredServer]:
         """The servers of an organization, by name, the retired ones last."""
         return await self._store.servers(organization_id)
@@ -255,11 +261,8 @@ class McpServers:
         return True
 
     async def _looked(self, server: StoredServer) -> tuple[Catalog, bool]:
-        if not server.launchable:
-            raise RemoteFailure(
-                Trouble.NOT_STARTED,
-                f"this deployment has no command for the stdio server {server.server_id}; add it to its file of servers",
-            )
+        if server.launch_fault is not None:
+            raise RemoteFailure(Trouble.NOT_STARTED, server.launch_fault)
         return await self._look(server)
 
     def _read(self, raw: Mapping[str, Any], user_id: UUID | None) -> ServerConfig:
@@ -278,11 +281,10 @@ class McpServers:
             raise ServerRefused(
                 ("how a stdio server is started stands in the deployment's file of servers, and nowhere else",)
             )
-        launch = self._launches.get(str(raw.get("server_id")))
+        server_id = str(raw.get("server_id"))
+        launch = self._launches.get(server_id)
         if launch is None:
-            raise ServerRefused(
-                ("this deployment has no command for a stdio server of that name; add it to its file of servers",)
-            )
+            raise ServerRefused((not_started(self._launches, server_id) or "it cannot be started here",))
         return {**raw, "endpoint": launch.model_dump(mode="json")}
 
 
@@ -305,10 +307,3 @@ def _connection(config: ServerConfig) -> UUID | None:
         raise ServerRefused(
             ("credential_ref is the id of a connection, such as 'agentic connections list' shows",)
         ) from None
-
-
-def _classified(config: ServerConfig, said: Classification | None, remote_name: str | None) -> ServerConfig:
-    if remote_name is None:
-        return config.model_copy(update={"classification": said or Classification()})
-    others = {name: each for name, each in config.per_tool.items() if name != remote_name}
-    return config.model_copy(update={"per_tool": others if said is None else {**others, remote_name: said}})

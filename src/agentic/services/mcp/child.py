@@ -4,6 +4,7 @@ Knows nothing of the protocol. The operating system's process group is what ends
 """
 
 import asyncio
+import fcntl
 import os
 import shutil
 import signal
@@ -64,19 +65,20 @@ class Child(asyncio.SubprocessProtocol):
             raise RemoteFailure(Trouble.NOT_STARTED, "the command of the server is no program on its path")
         # absolute, because the guard starts in the server's folder; a link keeps its name
         command = (os.fspath(Path.cwd() / program), *launch.command[1:])
+        held = _held(launch.home)
         reads, writes = os.pipe()
         try:
             starting = asyncio.ensure_future(
                 asyncio.get_running_loop().subprocess_exec(
                     lambda: cls(max_line_bytes=max_line_bytes, life=writes),
-                    *(sys.executable, "-I", "-S", guard.__file__, str(reads), *command),
+                    *(sys.executable, "-I", "-S", guard.__file__, ",".join(map(str, (reads, *held))), *command),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     env=environment,
                     cwd=launch.cwd,
                     start_new_session=True,
-                    pass_fds=(reads,),
+                    pass_fds=(reads, *held),
                 )
             )
             try:
@@ -95,7 +97,8 @@ class Child(asyncio.SubprocessProtocol):
                 Trouble.NOT_STARTED, f"the server could not be started: {error.strerror or type(error).__name__}"
             ) from None
         finally:
-            os.close(reads)
+            for descriptor in (reads, *held):
+                os.close(descriptor)
         return child
 
     # what the event loop calls
@@ -245,6 +248,31 @@ class Child(asyncio.SubprocessProtocol):
     def _pipe(self, fd: int) -> "_Pipe | None":
         assert self._transport is not None
         return self._transport.get_pipe_transport(fd)  # type: ignore[return-value]
+
+
+def _held(home: str | None) -> tuple[int, ...]:
+    """A descriptor by which a kept HOME is held for as long as the guard lives, so that nobody takes the folder away under it.
+
+    Raises:
+        RemoteFailure: somebody is about to, because the server is retired.
+    """
+    if home is None:
+        return ()
+    try:
+        descriptor = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return ()  # the server itself says what it is about its folder
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise RemoteFailure(
+            Trouble.NOT_STARTED, f"its home {home} is being removed; start it again after that"
+        ) from None
+    except OSError:  # a file system that knows no locks; there, whoever removes the folder is refused as well
+        os.close(descriptor)
+        return ()
+    return (descriptor,)
 
 
 class _Pipe(asyncio.ReadTransport, asyncio.WriteTransport):

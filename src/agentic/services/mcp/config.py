@@ -6,13 +6,16 @@ reference, so that a rotation can change a value and never the way we talk to a 
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from agentic.contract.values import Value
 from agentic.services.mcp.environment import DEFAULT_PATH
 from agentic.services.tools.models import IdempotencyClass, Risk, SideEffects
+
+MIN_START_S: Final = 1
+MAX_START_S: Final = 120
 
 
 class AuthScheme(StrEnum):
@@ -61,6 +64,8 @@ class StdioLaunch(Value):
     """An existing folder for the child's HOME; `None` for an empty one of the session's own, gone with it."""
     path: str = DEFAULT_PATH
     variables: Mapping[str, str] = Field(default_factory=dict)
+    start_s: float | None = Field(default=None, ge=MIN_START_S, le=MAX_START_S)
+    """From the start of the process to the end of the handshake, in place of the server's ``connect_s``; `None` leaves it to that."""
 
 
 class HttpEndpoint(Value):
@@ -111,6 +116,13 @@ class ServerConfig(Value):
     per_tool: Mapping[str, Classification] = Field(default_factory=dict)
     """By the name the server gives the tool."""
     max_output_bytes: int | None = Field(default=None, ge=2, le=32 * 1024)
+
+    @property
+    def opens_within_s(self) -> float:
+        """How long a session may take from the start of the process, or the first byte, to the end of the handshake."""
+        endpoint = self.endpoint
+        said = endpoint.start_s if isinstance(endpoint, StdioLaunch) else None
+        return self.timeouts.connect_s if said is None else said
 
     def classified(self, remote_name: str) -> Classification:
         """What the operator says of one tool."""

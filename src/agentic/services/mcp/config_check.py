@@ -82,16 +82,19 @@ def server_faults(config: ServerConfig, *, permits: Permits) -> Iterator[str]:
     yield from _scheme_faults(config)
     yield from _name_faults(config)
     yield from _token_faults(config.authentication, config.owner, permits)
-    yield from classification_faults(config)
+    yield from classification_faults(config.classification)
+    for name, said in config.per_tool.items():
+        yield from classification_faults(said, name)
 
 
-def classification_faults(config: ServerConfig) -> Iterator[str]:
-    """What is wrong with what is said of the tools; nothing of where the server is and how it is talked to."""
-    yield from _classification_faults("classification", config.classification)
-    for name, classification in config.per_tool.items():
-        if not carriable(name):
-            yield f"per_tool names a tool of the server, such as find; {name[:64]!a} is no name that one can have"
-        yield from _classification_faults(f"per_tool {name[:64]}", classification)
+def classification_faults(said: Classification, remote_name: str | None = None) -> Iterator[str]:
+    """What is wrong with what is said of one tool of a server, or of all that have no class of their own."""
+    if remote_name is None:
+        yield from _classification_faults("classification", said)
+        return
+    if not carriable(remote_name):
+        yield f"per_tool names a tool of the server, such as find; {remote_name[:64]!a} is no name that one can have"
+    yield from _classification_faults(f"per_tool {remote_name[:64]}", said)
 
 
 def _scheme_faults(config: ServerConfig) -> Iterator[str]:

@@ -1,22 +1,25 @@
 """The stdio servers of a deployment: a file of its own in the shape the field uses, read strictly and written whole.
 
 A command is what runs beside the worker, so it is never in the database, where a tenant could write it. The file says how a server is
-started; the row says that it exists, what its tools may do and which credential it gets.
+started; the row says that it exists, what its tools may do and which credential it gets. What is wrong with the file costs the servers it
+is about and nobody else: they are not started, and whoever asks is told why.
 """
 
 import fcntl
 import json
 import logging
 import os
+import re
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from agentic.contract.errors import ProgramFault
-from agentic.services.mcp.config import Owner, ServerConfig, StdioLaunch
+from agentic.services.mcp.config import MAX_START_S, MIN_START_S, Owner, ServerConfig, StdioLaunch
 from agentic.services.mcp.config_check import server_faults
 from agentic.services.mcp.environment import DEFAULT_PATH
 from agentic.services.mcp.locating import VARIABLE
@@ -24,8 +27,10 @@ from agentic.services.tools.redaction import is_credential_name, redact_text
 
 MAX_BYTES: Final = 1024 * 1024
 _SERVERS: Final = "mcpServers"
-_FIELDS: Final = ("type", "command", "args", "env", "cwd", "home", "path")
+_FIELDS: Final = ("type", "command", "args", "env", "cwd", "home", "path", "start_s")
+_TOO_LARGE: Final = f"it is larger than {MAX_BYTES} bytes"
 _REMEDY: Final = "keep it in the vault and use the scheme env"
+_NO_TEXT: Final = re.compile(r"[\0\ud800-\udfff]")
 _log = logging.getLogger(__name__)
 
 
@@ -37,93 +42,132 @@ class DeploymentRefused(ProgramFault):
         self.faults = faults
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entries:
+    """What a file says, as far as it can be used."""
+
+    launches: Mapping[str, StdioLaunch] = field(default_factory=dict)
+    """By server id."""
+    faults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What is wrong with an entry, by its name; it is not in ``launches`` then."""
+    unusable: str | None = None
+    """Why nothing of the file can be used."""
+
+
 class LaunchFile(Mapping[str, StdioLaunch]):
     """How each server of the file is started, by server id, as the file stands now: it is read again when it was changed.
 
-    A later change that cannot be read leaves in force what was read before it, and says so in the log once.
+    What cannot be used is not in here, and ``not_started`` says why. After a later change, what cannot be used stays as it was read
+    before, and the log says so once.
 
     Args:
         path: the file.
         missing_ok: a file that is not there yet holds no servers.
-
-    Raises:
-        DeploymentRefused: it is not there, or cannot be used.
     """
 
     def __init__(self, path: Path, *, missing_ok: bool = False) -> None:
         self.path = path
         self._missing_ok = missing_ok
         self._seen = self._version()
-        self._launches = read_launches(path, missing_ok=missing_ok)
+        self._entries = read_entries(path, missing_ok=missing_ok)
 
     def __getitem__(self, server_id: str) -> StdioLaunch:
         """How this server is started."""
-        return self._now()[server_id]
+        return self._now().launches[server_id]
 
     def __iter__(self) -> Iterator[str]:
         """The servers' ids."""
-        return iter(self._now())
+        return iter(self._now().launches)
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self._now())
+        return len(self._now().launches)
 
-    def _now(self) -> Mapping[str, StdioLaunch]:
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything that is wrong with the file, each with its place; nothing when all of it can be used."""
+        now = self._now()
+        found = (f"{name[:64]}: {fault}" for name, faults in now.faults.items() for fault in faults)
+        return (now.unusable,) if now.unusable is not None else tuple(found)
+
+    @property
+    def broken(self) -> Collection[str]:
+        """Names of entries that cannot be used."""
+        return self._now().faults.keys()
+
+    def not_started(self, server_id: str) -> str:
+        """Why a server that is not in here is not started."""
+        now = self._now()
+        if now.unusable is not None:
+            return f"{self.path} cannot be used: {now.unusable}"
+        if faults := now.faults.get(server_id):
+            return f"its entry in {self.path} cannot be used: {'; '.join(faults)}"
+        return f"{self.path} has no command for it; write one there, as docs/mcp.md shows"
+
+    def _now(self) -> Entries:
         version = self._version()
         if version != self._seen:
             self._seen = version
-            try:
-                self._launches = read_launches(self.path, missing_ok=self._missing_ok)
-            except DeploymentRefused as refused:
-                _log.warning("%s; its servers stay as they were", refused)
-        return self._launches
+            before, found = self._entries.launches, read_entries(self.path, missing_ok=self._missing_ok)
+            kept = (
+                before if found.unusable is not None else {name: before[name] for name in found.faults.keys() & before}
+            )
+            known = self._entries.faults, self._entries.unusable
+            self._entries = replace(found, launches={**kept, **found.launches})
+            if (faults := self.faults) and (found.faults, found.unusable) != known:
+                _log.warning("%s cannot be used: %s; what it is about stays as it was", self.path, "; ".join(faults))
+        return self._entries
 
     def _version(self) -> tuple[int, ...] | None:
         try:
             found = self.path.stat()
         except OSError:
             return None
-        return (found.st_ino, found.st_size, found.st_mtime_ns)
+        return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
+
+
+def not_started(launches: Mapping[str, StdioLaunch], server_id: str) -> str | None:
+    """Why this deployment does not start a stdio server; ``None`` when it does."""
+    if server_id in launches:
+        return None
+    if isinstance(launches, LaunchFile):
+        return launches.not_started(server_id)
+    return f"this deployment has no command for the stdio server {server_id}; add it to its file of servers, which {VARIABLE} names"
 
 
 def launches_from_environment(
     default: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> Mapping[str, StdioLaunch]:
-    """The servers of the file that ``AGENTIC_MCP_SERVERS`` names, which has to be there.
+    """The servers of the file that ``AGENTIC_MCP_SERVERS`` names, which has to be there. What is wrong with it is logged.
 
     Args:
         default: the file of a deployment that names none; it may be missing. ``None`` is a deployment without stdio servers.
-
-    Raises:
-        DeploymentRefused: the file cannot be used.
     """
-    if named := environment.get(VARIABLE, "").strip():
-        return LaunchFile(Path(named))
-    return {} if default is None else LaunchFile(default, missing_ok=True)
-
-
-def read_launches(path: Path, *, missing_ok: bool = False) -> dict[str, StdioLaunch]:
-    """How each server of a file is started.
-
-    Raises:
-        DeploymentRefused: naming every fault, none with a value that could be a secret.
-    """
-    launches: dict[str, StdioLaunch] = {}
-    faults: list[str] = []
-    for name, entry in _entries(path, missing_ok=missing_ok).items():
-        found = list(_shape_faults(entry))
-        if not found:
-            launches[name] = launch = _launch(entry)
-            config = ServerConfig(server_id=name, owner=Owner.OPERATOR, endpoint=launch)
-            found = [*_value_faults(launch), *server_faults(config, permits=lambda _: True)]
-        faults += [f"{name[:64]}: {fault}" for fault in found]
-    if faults:
-        raise DeploymentRefused(path, tuple(faults))
+    named = environment.get(VARIABLE, "").strip()
+    if not named and default is None:
+        return {}
+    launches = LaunchFile(Path(named)) if named else LaunchFile(default or Path(), missing_ok=True)
+    if launches.faults:
+        _log.warning(
+            "%s cannot be used: %s; what it is about is not started", launches.path, "; ".join(launches.faults)
+        )
     return launches
 
 
+def read_entries(path: Path, *, missing_ok: bool = False) -> Entries:
+    """What a file says. Every fault is named, none with a value that could be a secret."""
+    try:
+        entries = _entries(path, missing_ok=missing_ok)
+    except DeploymentRefused as refused:
+        return Entries(unusable="; ".join(refused.faults))
+    faults = {name: found for name, entry in entries.items() if (found := tuple(_faults(name, entry)))}
+    return Entries(
+        launches={name: _launch(entry) for name, entry in entries.items() if name not in faults}, faults=faults
+    )
+
+
 def put_launch(path: Path, server_id: str, launch: StdioLaunch | None) -> None:
-    """Write how a server is started into a file, or that it is not started any more; what else stands there stays.
+    """Write how a server is started into a file, or that it is not started any more; what else stands there stays, right or wrong.
 
     A reader sees the file before or after, never half of it. Its owner alone may read it.
 
@@ -131,7 +175,7 @@ def put_launch(path: Path, server_id: str, launch: StdioLaunch | None) -> None:
         launch: ``None`` takes the server out.
 
     Raises:
-        DeploymentRefused: the file cannot be used as it is, or would not be with this; nothing was written.
+        DeploymentRefused: the file has no entries as it is, or may not have this one; nothing was written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _alone(path.parent):
@@ -140,18 +184,19 @@ def put_launch(path: Path, server_id: str, launch: StdioLaunch | None) -> None:
             entries.pop(server_id, None)
         else:
             entries[server_id] = _entry(launch)
+            if faults := tuple(f"{server_id[:64]}: {fault}" for fault in _faults(server_id, entries[server_id])):
+                raise DeploymentRefused(path, faults, cannot="take this server")
+        # a lone surrogate, which an entry beside this one may hold, is kept as the escape it was
+        text = json.dumps({_SERVERS: entries}, indent=2, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+        if len(text) > MAX_BYTES:
+            raise DeploymentRefused(path, (_TOO_LARGE,), cannot="take this server")
         draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
-                json.dump({_SERVERS: entries}, file, indent=2, ensure_ascii=False)
-                file.write("\n")
+            with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            read_launches(draft)
             draft.replace(path)
-        except DeploymentRefused as refused:
-            others = [fault for fault in refused.faults if not fault.startswith(f"{server_id[:64]}: ")]
-            raise DeploymentRefused(path, refused.faults, cannot="be used" if others else "take this server") from None
         finally:
             draft.unlink(missing_ok=True)
 
@@ -202,7 +247,7 @@ def _text(path: Path) -> str:
             )
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise DeploymentRefused(path, (f"it is larger than {MAX_BYTES} bytes",))
+        raise DeploymentRefused(path, (_TOO_LARGE,))
     return content.decode("utf-8")
 
 
@@ -213,6 +258,17 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{twice[:64]} stands twice in one object")
     return read
+
+
+def _faults(name: str, entry: object) -> Iterator[str]:
+    """Everything that is wrong with one entry."""
+    shape = tuple(_shape_faults(entry))
+    yield from shape
+    if not shape and isinstance(entry, dict):
+        launch = _launch(entry)
+        yield from _value_faults(launch)
+        config = ServerConfig(server_id=name, owner=Owner.OPERATOR, endpoint=launch)
+        yield from server_faults(config, permits=lambda _: True)
 
 
 def _shape_faults(entry: object) -> Iterator[str]:
@@ -237,10 +293,16 @@ def _shape_faults(entry: object) -> Iterator[str]:
     for name in ("cwd", "home", "path"):
         if not isinstance(entry.get(name, ""), str):
             yield f"{name} is a text"
+    start_s = entry.get("start_s", MIN_START_S)
+    if isinstance(start_s, bool) or not isinstance(start_s, int | float) or not MIN_START_S <= start_s <= MAX_START_S:
+        yield f"start_s is a number of seconds from {MIN_START_S} to {MAX_START_S}"
 
 
 def _value_faults(launch: StdioLaunch) -> Iterator[str]:
     """What `config_check` does not see: it judges the names that the vault's own vocabulary knows."""
+    texts = (*launch.command, launch.cwd or "", launch.home or "", launch.path, *launch.variables.values())
+    if any(_NO_TEXT.search(text) for text in texts):
+        yield "a value holds a character that no program can be given, such as U+0000 or a byte that is no UTF-8"
     for name, value in launch.variables.items():
         known = is_credential_name(name)  # which config_check says
         if not known and (name.upper().endswith("TOKEN") or redact_text(value) != value):
@@ -252,7 +314,7 @@ def _value_faults(launch: StdioLaunch) -> Iterator[str]:
 
 
 def _launch(entry: Mapping[str, Any]) -> StdioLaunch:
-    given = {name: entry[name] for name in ("cwd", "home", "path") if entry.get(name)}
+    given = {name: entry[name] for name in ("cwd", "home", "path", "start_s") if entry.get(name)}
     return StdioLaunch(command=(entry["command"], *entry.get("args", ())), variables=entry.get("env", {}), **given)
 
 
@@ -260,4 +322,5 @@ def _entry(launch: StdioLaunch) -> dict[str, Any]:
     command, *arguments = launch.command
     entry: dict[str, Any] = {"command": command, "args": arguments, "env": dict(launch.variables)}
     entry |= {"cwd": launch.cwd, "home": launch.home, "path": "" if launch.path == DEFAULT_PATH else launch.path}
+    entry |= {"start_s": launch.start_s}
     return {name: value for name, value in entry.items() if value}

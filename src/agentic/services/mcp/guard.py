@@ -14,16 +14,18 @@ from typing import Any
 NOT_STARTED = 127
 
 
-def main(life: int, command: list[str]) -> int:
+def main(life: int, held: list[int], command: list[str]) -> int:
     """Start ``command`` and wait for its end, or for the worker's.
 
     Args:
         life: the reading end of the pipe.
+        held: descriptors that stay open, and are the server's no more than the pipe is.
 
     Returns:
         The exit code of the command; 128 and the number for one that a signal ended.
     """
-    os.set_inheritable(life, False)
+    for descriptor in (life, *held):
+        os.set_inheritable(descriptor, False)
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)
     # handlers, not SIG_IGN: a handler is gone after exec, so the server meets the signal as it would without us
@@ -54,4 +56,5 @@ def _nothing(number: int, frame: Any) -> None:
 
 
 if __name__ == "__main__":
-    os._exit(main(int(sys.argv[1]), sys.argv[2:]))
+    first, *others = map(int, sys.argv[1].split(","))
+    os._exit(main(first, others, sys.argv[2:]))

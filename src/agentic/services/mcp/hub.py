@@ -269,7 +269,7 @@ class ServerHub:
             admits=partial(self._admit, server) if server.config.authentication.credential_ref else None,
             told=Teller(organization_id=server.organization_id, server_id=server.server_id),
             seen=seen,
-            launchable=server.launchable,
+            launch_fault=server.launch_fault,
             clock=self._clock,
             tls=self._tls,
         )

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from agentic.services.mcp.asking import RunMarks
 from agentic.services.mcp.catalog import Catalog
-from agentic.services.mcp.config import ServerConfig
+from agentic.services.mcp.config import Classification, ServerConfig
 from agentic.services.mcp.records import Declared, Observation, Standing, StoredServer
 
 __all__ = ["Revisions", "RunMarks", "ServerStore", "Sightings"]
@@ -84,7 +84,29 @@ class ServerStore(Revisions, Sightings, Protocol):
         Raises:
             NotFound: there is no such server.
             Conflict: it has changed since that revision, or is retired.
-            ServerRefused: the connection is none for the scheme.
+            ServerRefused: endpoint or authentication differ, and the connection is none for the scheme.
+            NotPermitted: the person is no admin.
+        """
+        ...
+
+    async def classify(
+        self,
+        organization_id: UUID,
+        server_id: str,
+        said: Classification | None,
+        *,
+        remote_name: str | None,
+        user_id: UUID | None,
+    ) -> StoredServer:
+        """Say what the tools of a server do, whatever its connection is worth and whatever is said of its other tools meanwhile.
+
+        Args:
+            said: as it was checked. ``None`` ends what was said of the one tool.
+            remote_name: the one tool; ``None`` for every tool that has no class of its own.
+
+        Raises:
+            NotFound: there is no such server.
+            Conflict: it is retired.
             NotPermitted: the person is no admin.
         """
         ...
@@ -172,6 +194,10 @@ class ServerStore(Revisions, Sightings, Protocol):
         Raises:
             NotFound: there is no such server.
         """
+        ...
+
+    async def started_for_somebody(self, server_id: str) -> bool:
+        """Whether any organization has a stdio server of this name that is not retired; for whoever administers the deployment."""
         ...
 
     async def due(self, *, limit: int) -> list[tuple[UUID, str]]:

@@ -33,8 +33,6 @@ class StoredServer:
     organization_id: UUID
     config: ServerConfig
     """The command of a stdio server is the deployment's and is put in from there; ``launchable`` says whether it was."""
-    launchable: bool
-    """``False`` for a stdio server that this deployment does not configure: it stands in the rows and cannot be started here."""
     state: ServerState
     revision: int
     """Grows with every change of the row that could change what a run is shown or how the server is talked to."""
@@ -56,6 +54,13 @@ class StoredServer:
     seen_at: datetime | None
     """When it last answered."""
     created_at: datetime
+    launch_fault: str | None = None
+    """Why a stdio server cannot be started here, although it stands in the rows; ``None`` for one that can, and for every other."""
+
+    @property
+    def launchable(self) -> bool:
+        """Whether this deployment can start it, or reaches it elsewhere."""
+        return self.launch_fault is None
 
     @property
     def server_id(self) -> str:

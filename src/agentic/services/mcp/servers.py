@@ -63,7 +63,7 @@ class RemoteServer:
         told: of sessions that open and end.
         admits: asked before each call whether our own side still lets the credential be used; raises ``RemoteFailure`` when not.
         seen: told what the server offers each time it is read, before a call goes out.
-        launchable: ``False`` for a server whose command this deployment does not know; it is not started.
+        launch_fault: why this deployment cannot start the server; it is not started then.
         tls: trust of a private authority; ``None`` trusts the packaged public ones.
     """
 
@@ -77,7 +77,7 @@ class RemoteServer:
         told: Teller | None = None,
         admits: Callable[[], Awaitable[None]] | None = None,
         seen: Seen | None = None,
-        launchable: bool = True,
+        launch_fault: str | None = None,
         clock: Clock | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -88,7 +88,7 @@ class RemoteServer:
         self.told = told
         self._admits = admits
         self._seen = seen
-        self._launchable = launchable
+        self._launch_fault = launch_fault
         self._clock = clock or SystemClock()
         self._tls = tls
         self._opening: asyncio.Task[Connection] | None = None
@@ -231,19 +231,15 @@ class RemoteServer:
         return Connection(session=session, greeting=greeting, authentication=auth, catalog=catalog)
 
     async def _session(self, auth: Authenticator) -> "Session":
-        if not self._launchable:
-            raise RemoteFailure(
-                Trouble.NOT_STARTED,
-                f"this deployment does not configure a command for {self.config.server_id}; add it to the file of MCP servers",
-            )
+        if self._launch_fault is not None:
+            raise RemoteFailure(Trouble.NOT_STARTED, self._launch_fault)
         await asyncio.to_thread(_load)
         from agentic.services.mcp.session import Session
 
-        timeouts = self.config.timeouts
         return Session(
             lambda: self._dial(auth),
-            connect_s=timeouts.connect_s,
-            idle_s=timeouts.idle_s,
+            connect_s=self.config.opens_within_s,
+            idle_s=self.config.timeouts.idle_s,
             on_refused=lambda method: count_mcp_refused(server=self.config.server_id, method=method),
         )
 

@@ -11,7 +11,8 @@ where s.organization_id = %(organization_id)s and s.server_id = %(server_id)s
 for update of s
 
 -- name: register
--- A new server. No row of it: the name is taken, the connection is none for its scheme, or the person may not.
+-- A new server. No row of it: the name is taken, and by what if that was committed before, the connection is none for its scheme, or the
+-- person may not.
 with may as (
     select %(user_id)s::uuid is null or exists (
         select from agent.members m where m.organization_id = %(organization_id)s and m.user_id = %(user_id)s and m.role = 'admin'
@@ -34,11 +35,14 @@ with may as (
     on conflict (organization_id, server_id) do nothing
     returning *
 )
-select may.permitted, may.kind as connection_kind, may.connection_state, may.connection_endpoint, may.connection_provider, may.fits, added.*
+select may.permitted, may.kind as connection_kind, may.connection_state, may.connection_endpoint, may.connection_provider, may.fits,
+    (select o.state from agent.mcp_servers o where o.organization_id = %(organization_id)s and o.server_id = %(server_id)s) as taken_by,
+    added.*
 from may left join added on true
 
 -- name: reconfigure
--- Another configuration in place of the one of a revision. One that is dialled differently has shown nothing and is registered anew.
+-- Another configuration in place of the one of a revision. One that is dialled differently has shown nothing and is registered anew; only
+-- then its connection has to fit, because one that was revoked since keeps nobody from saying how long to wait.
 with may as (
     select %(user_id)s::uuid is null or exists (
         select from agent.members m where m.organization_id = %(organization_id)s and m.user_id = %(user_id)s and m.role = 'admin'
@@ -76,12 +80,32 @@ with may as (
         degraded_at = case when not moved then s.degraded_at end
     from may, moved
     where s.organization_id = %(organization_id)s and s.server_id = %(server_id)s
-      and s.revision = %(revision)s and s.state <> 'retired' and permitted and fits
+      and s.revision = %(revision)s and s.state <> 'retired' and permitted and (fits or not moved)
     returning s.server_id
 )
-select may.permitted, may.kind as connection_kind, may.connection_state, may.connection_endpoint, may.connection_provider, may.fits,
-    exists (select from changed) as changed
+select may.permitted, may.kind as connection_kind, may.connection_state, may.connection_endpoint, may.connection_provider,
+    may.fits or not coalesce((select moved from moved), true) as fits, exists (select from changed) as changed
 from may
+
+-- name: classify
+-- What a person says of all tools of a server, or of one, whose own class ends with a null. Said of different tools at once, both stand.
+with said as (
+    select s.settings || case
+        when %(remote_name)s::text is null then jsonb_build_object('classification', %(said)s::jsonb)
+        when %(said)s::jsonb is null then jsonb_build_object('per_tool', coalesce(s.settings -> 'per_tool', '{}') - %(remote_name)s::text)
+        else jsonb_build_object('per_tool', coalesce(s.settings -> 'per_tool', '{}') || jsonb_build_object(%(remote_name)s::text, %(said)s::jsonb))
+    end as settings
+    from agent.mcp_servers s
+    where s.organization_id = %(organization_id)s and s.server_id = %(server_id)s
+)
+update agent.mcp_servers s set settings = said.settings, changed_by = %(user_id)s, revision = s.revision + 1
+from said
+where s.organization_id = %(organization_id)s and s.server_id = %(server_id)s and s.state <> 'retired'
+  and s.settings is distinct from said.settings
+  and (%(user_id)s::uuid is null or exists (
+      select from agent.members m where m.organization_id = s.organization_id and m.user_id = %(user_id)s and m.role = 'admin'
+  ))
+returning s.server_id
 
 -- name: observe
 -- What a server offers now. A catalog that is known is not written again; names that are not in it any more are stamped.
@@ -286,6 +310,11 @@ select * from agent.mcp_servers where organization_id = %(organization_id)s and 
 select * from agent.mcp_servers
 where organization_id = %(organization_id)s
 order by state = 'retired', server_id collate "C"
+
+-- name: started_for_somebody
+-- Whether any organization has a stdio server of this name that is not retired. Asked for what stands in the deployment's file, by whoever
+-- administers the deployment; says no more than that.
+select exists (select from agent.mcp_servers where server_id = %(server_id)s and transport = 'stdio' and state <> 'retired') as started
 
 -- name: revisions
 -- Which servers may be offered, and the number that grows when that changes. Asked before every segment.

@@ -92,7 +92,6 @@ def standing(
             "id": uuid4(),
             "organization_id": organization_id,
             "config": ServerConfig(server_id=server_id, endpoint=HttpEndpoint(url="https://tools.vendor.example/mcp")),
-            "launchable": True,
             "state": ServerState.ACTIVE,
             "revision": 1,
             "endpoint_revision": 1,

@@ -21,7 +21,6 @@ def standing(offered: Catalog, approved: Catalog) -> Standing:
         id=uuid4(),
         organization_id=uuid4(),
         config=ServerConfig(server_id="notes", endpoint=HttpEndpoint(url="https://notes.vendor.example/mcp")),
-        launchable=True,
         state=ServerState.ACTIVE,
         revision=1,
         endpoint_revision=1,
