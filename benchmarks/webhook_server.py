@@ -89,8 +89,11 @@ class Measuring:
         server = psutil.Process(backend).parent()
         if server is None:
             raise ProgramFault("the database's server has no process here")
-        times = [each.cpu_times() for each in (server, *server.children())]
-        return sum(each.user + each.system for each in times)
+        total_s = 0.0
+        for each in (server, *server.children()):
+            times = each.cpu_times()
+            total_s += times.user + times.system
+        return total_s
 
 
 def measuring_routes(stage: Stage, run_id: UUID) -> APIRouter:

@@ -9,7 +9,10 @@ from agentic.cli.options import Json, Limit, Organization, Person, settings_of
 from agentic.cli.output import say, show, show_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentic.cli.records import Records
+    from agentic.contract.events import Event
     from agentic.contract.json_types import JsonObject
     from agentic.services.provider_jobs.models import Which
     from agentic.services.provider_jobs.operating import JobDesk
@@ -139,9 +142,12 @@ async def _ask(records: "Records", app_path: str, job: UUID) -> None:
     from agentic.services.provider_jobs.reconciling import JobReconciling
     from agentic.storage.job_store import PostgresJobStore
 
+    async def send(events: "Sequence[Event]") -> None:
+        await records.flush([event.id for event in events])
+
     store = PostgresJobStore(records.database)
     async with app_at(app_path) as declared:
-        intake = WebhookIntake(store=store, providers=declared.providers, flush=records.flush)
+        intake = WebhookIntake(store=store, providers=declared.providers, send=send)
         asking = JobReconciling(store=store, providers=declared.providers, intake=intake, flush=records.flush)
         if not await asking.ask_about(records.organization_id, job):
             say("its provider says of no end yet, or was not asked: it has no id of the provider's, or has ended")

@@ -43,19 +43,29 @@ class Gathering(Generic[Thing]):
 
     async def _drain(self) -> None:
         try:
-            while (batch := self._next) is not None:
-                self._next = None
-                try:
-                    await self._do(batch.things)
-                except asyncio.CancelledError:  # the loop ends, and nobody is left to do the rest
-                    batch.done.cancel()
-                    if self._next is not None:
-                        self._next.done.cancel()
-                    raise
-                except Exception as problem:  # noqa: BLE001 - everybody who brought something is told
-                    batch.done.set_exception(problem)
-                    batch.done.exception()  # heard, also when nobody waits any more
-                else:
-                    batch.done.set_result(None)
+            while self._next is not None:
+                batch, self._next = self._next, None
+                await self._take(batch)
+        except asyncio.CancelledError:
+            self._abandon()
+            raise
         finally:
             self._doing = None
+
+    async def _take(self, batch: _Batch[Thing]) -> None:
+        try:
+            await self._do(batch.things)
+        except asyncio.CancelledError:
+            batch.done.cancel()
+            raise
+        except Exception as problem:  # noqa: BLE001 - everybody who brought something is told
+            batch.done.set_exception(problem)
+            batch.done.exception()  # heard, also when nobody waits any more
+        else:
+            batch.done.set_result(None)
+
+    def _abandon(self) -> None:
+        """The loop ends, and nobody is left to take what waits."""
+        if self._next is not None:
+            self._next.done.cancel()
+            self._next = None
