@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from agentic.contract.errors import NotFound
 from agentic.services.runs.events import NewEvent, RunEvent, RunEventKind, RunEvents
 from agentic.services.runs.models import Append, Lease
 from agentic.services.tools.call_events import CallEvent
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb
 from agentic.storage.queries import load_queries
+from agentic.storage.run_rows import no_run
 
 
 class PostgresEventStore:
@@ -24,7 +24,7 @@ class PostgresEventStore:
         params = {"organization_id": organization_id, "run_id": run_id, "after": after, "limit": limit + 1}
         rows = await self._db.all(self._sql["read"], params)
         if not rows:
-            raise NotFound(f"there is no run {run_id} in this organization; 'agentic runs list' shows those there are")
+            raise no_run(run_id)
         found = [
             RunEvent(seq=row["seq"], kind=row["kind"], at=row["at"], data=row["data"])
             for row in rows

@@ -4,12 +4,14 @@
     -- Takes a run whose lease is free or over.
     update agent.runs ...
 
+A line `-- include: name` of a statement stands for what `fragments.sql` has under that name, which statements of several files share.
 What the statements mean is the business of the stores that run them.
 """
 
 import functools
 import itertools
 import re
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +21,8 @@ from agentic.contract.errors import ProgramFault
 
 _FOLDER = Path(__file__).parent / "queries"
 _HEADER = re.compile(r"^--[ \t]*name:[ \t]*(?P<name>.*?)[ \t]*$", re.MULTILINE)
+_INCLUDE = re.compile(r"^(?P<indent>[ \t]*)--[ \t]*include:[ \t]*(?P<name>.*?)[ \t]*$", re.MULTILINE)
+_FRAGMENTS = "fragments"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -38,7 +42,8 @@ def load_queries(group: str, *, folder: Path = _FOLDER) -> Mapping[str, LiteralS
         Name to statement. The text comes from the package, never from input, hence the type that psycopg asks for.
 
     Raises:
-        QueryFileError: The file is missing, a name repeats or is malformed, or a query lacks its purpose or statement.
+        QueryFileError: The file is missing, a name repeats or is malformed, a query lacks its purpose or statement, or includes
+            what is not there.
     """
     path = folder / f"{group}.sql"
     try:
@@ -59,7 +64,7 @@ def load_queries(group: str, *, folder: Path = _FOLDER) -> Mapping[str, LiteralS
             _refuse(path, f"the name {name!r} has to be lower case letters, digits and underscores")
         if name in queries:
             _refuse(path, f"the name {name} is there twice")
-        queries[name] = _statement(path, name, text[header.end() : end])
+        queries[name] = _included(path, name, _statement(path, name, text[header.end() : end]))
     return MappingProxyType(queries)
 
 
@@ -74,8 +79,21 @@ def _statement(path: Path, name: str, body: str) -> LiteralString:
     return statement
 
 
+def _included(path: Path, name: str, statement: str) -> LiteralString:
+    def fragment(include: re.Match[str]) -> str:
+        fragments = {} if path.stem == _FRAGMENTS else load_queries(_FRAGMENTS, folder=path.parent)
+        if include["name"] not in fragments:
+            _refuse(
+                path,
+                f"{name} includes {include['name']!r}, which is none of {_FRAGMENTS}.sql; a fragment includes none",
+            )
+        return textwrap.indent(fragments[include["name"]], include["indent"])
+
+    return _INCLUDE.sub(fragment, statement)
+
+
 def _is_comment_or_blank(line: str) -> bool:
-    return not line.strip() or line.lstrip().startswith("--")
+    return not line.strip() or (line.lstrip().startswith("--") and not _INCLUDE.match(line))
 
 
 def _refuse(path: Path, why: str) -> NoReturn:

@@ -2,18 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Literal, LiteralString
 from uuid import UUID, uuid4
 
 from agentic.contract.approvals import ApprovalRequest
-from agentic.contract.errors import Conflict, NotFound, ParentRefuses, RunEnded
+from agentic.contract.errors import Conflict, ParentRefuses, RunEnded
 from agentic.contract.events import EventName
-from agentic.contract.trust import Trust
 from agentic.services.runs.models import (
     Append,
     Counters,
-    EarlierRun,
     Lease,
     LedRun,
     Moved,
@@ -21,7 +18,6 @@ from agentic.services.runs.models import (
     Parent,
     Place,
     Proposal,
-    ProposedCall,
     Renewed,
     RunEnd,
     RunMessage,
@@ -29,19 +25,17 @@ from agentic.services.runs.models import (
     RunQuery,
     RunTree,
     SessionSoFar,
-    Spending,
     Started,
     Unpriced,
 )
 from agentic.services.tools.contracts import read_contract
-from agentic.services.tools.domains import belongs_to_organization
 from agentic.services.tools.models import ToolSpec
 from agentic.services.tools.records import JobWait
-from agentic.storage.artifact_columns import artifact_columns
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb, record, text
-from agentic.storage.event_store import event_column
 from agentic.storage.queries import load_queries
+from agentic.storage.run_columns import append_params, fence_params, nudge_params, start_params
+from agentic.storage.run_rows import counters, earlier_run, led_run, message, no_run, proposal, unpriced
 
 _TREE_APPROVALS = 1000
 _FAMILY = 1000
@@ -59,7 +53,7 @@ class PostgresRunStore:
 
     async def start(self, run: NewRun) -> Started:
         event = uuid4()
-        params = _start_params(run, event)
+        params = start_params(run, event)
         if run.parent_run_id is None:
             row = await self._db.one(self._sql["start"], params)
         else:
@@ -90,7 +84,7 @@ class PostgresRunStore:
     async def parent(self, organization_id: UUID, run_id: UUID) -> Parent:
         row = await self._db.one(self._sql["parent"], {"organization_id": organization_id, "run_id": run_id})
         if row is None:
-            raise _no_run(run_id)
+            raise no_run(run_id)
         return Parent(
             run_id=row["id"],
             user_id=row["user_id"],
@@ -108,7 +102,7 @@ class PostgresRunStore:
         newest = await self._db.all(self._sql["session"], params)
         uncertain = await self._db.all(self._sql["session_uncertain"], params)
         return SessionSoFar(
-            newest=[_earlier(row) for row in newest],
+            newest=[earlier_run(row) for row in newest],
             answered=newest[0]["answered"] if newest else 0,
             uncertain=[row["tool"] for row in uncertain],
         )
@@ -117,10 +111,18 @@ class PostgresRunStore:
         segment_id = uuid4()
         params = {"organization_id": organization_id, "run_id": run_id, "lease_s": lease_s, "segment_id": segment_id}
         row = await self._db.one(self._sql["take"], params)
-        return None if row is None else _led(row, segment_id)
+        if row is None:
+            return None
+        return led_run(
+            row,
+            segment_id,
+            definition=row["definition"],
+            breakers=row["breakers"],
+            provider_failures=row["provider_failures"],
+        )
 
     async def renew(self, lease: Lease, *, lease_s: float) -> Renewed | None:
-        row = await self._db.one(self._sql["renew"], {**_fence(lease), "lease_s": lease_s})
+        row = await self._db.one(self._sql["renew"], {**fence_params(lease), "lease_s": lease_s})
         return None if row is None else Renewed(cancelled=row["cancelled"])
 
     async def contracts(self, hashes: Sequence[str]) -> Mapping[str, ToolSpec]:
@@ -133,7 +135,7 @@ class PostgresRunStore:
         }
 
     async def messages(self, lease: Lease, *, format: str) -> list[RunMessage]:
-        rows = await self._db.all(self._sql["messages"], _fence(lease))
+        rows = await self._db.all(self._sql["messages"], fence_params(lease))
         for row in rows:
             if row["format"] != format:
                 raise RunEnded(
@@ -142,25 +144,19 @@ class PostgresRunStore:
                     message=f"message {row['message_id']} of the run is of the format {row['format']}, and this deployment reads "
                     f"{format}; start the work again in a new run",
                 )
-        return [
-            RunMessage(id=row["message_id"], role=row["role"], body=row["body"], trust=Trust(row["trust"]))
-            for row in rows
-        ]
+        return [message(row) for row in rows]
 
     async def words(self, organization_id: UUID, run_id: UUID) -> list[RunMessage]:
         """What the user wrote and what calls returned, in order: the run's log without the model's own messages."""
         rows = await self._db.all(self._sql["words"], {"organization_id": organization_id, "run_id": run_id})
-        return [
-            RunMessage(id=row["message_id"], role=row["role"], body=row["body"], trust=Trust(row["trust"]))
-            for row in rows
-        ]
+        return [message(row) for row in rows]
 
     async def proposals(self, lease: Lease) -> list[Proposal]:
-        return [_proposal(row) for row in await self._db.all(self._sql["proposals"], _fence(lease))]
+        return [proposal(row) for row in await self._db.all(self._sql["proposals"], fence_params(lease))]
 
     async def append(self, lease: Lease, append: Append) -> Counters | None:
-        row = await self._db.one(self._sql["append"], _append_params(lease, append))
-        return None if row is None else _counters(row)
+        row = await self._db.one(self._sql["append"], append_params(lease, append))
+        return None if row is None else counters(row)
 
     async def park(
         self, lease: Lease, append: Append, questions: Sequence[ApprovalRequest], *, expires_s: float
@@ -172,7 +168,7 @@ class PostgresRunStore:
             }
             for ordinal, question in enumerate(questions)
         ]
-        params = {**_fence(lease), "questions": jsonb(asked), "expires_s": expires_s}
+        params = {**fence_params(lease), "questions": jsonb(asked), "expires_s": expires_s}
         between: list[tuple[LiteralString, Mapping[str, Any]]] = [
             (self._sql["clear_waits"], params),
             (self._sql["file_approvals"], params),
@@ -182,8 +178,8 @@ class PostgresRunStore:
     async def park_on_job(self, lease: Lease, append: Append, waits: JobWait) -> Moved | None:
         params = {"job_id": waits.job_id, "within_s": waits.within_s}
         between: list[tuple[LiteralString, Mapping[str, Any]]] = [
-            (self._sql["clear_waits"], _fence(lease)),
-            (self._sql["lock_job"], {**_fence(lease), **params}),
+            (self._sql["clear_waits"], fence_params(lease)),
+            (self._sql["lock_job"], {**fence_params(lease), **params}),
         ]
         return await self._move("park_on_job", lease, append, params, between=between)
 
@@ -210,7 +206,7 @@ class PostgresRunStore:
         row = (await self._written("finish", lease, append, params, uuid4()))[-1]
         if row is None or row["unpriced"] is None:
             return Moved() if row is not None and row["moved"] else None
-        return _unpriced(row)
+        return unpriced(row)
 
     async def cancel(
         self, organization_id: UUID, run_id: UUID, *, user_id: UUID | None, reason: str | None = None
@@ -253,7 +249,7 @@ class PostgresRunStore:
     async def row(self, organization_id: UUID, run_id: UUID) -> Mapping[str, Any]:
         row = await self._db.one(self._sql["show"], {"organization_id": organization_id, "run_id": run_id})
         if row is None:
-            raise _no_run(run_id)
+            raise no_run(run_id)
         return row
 
     async def page(self, organization_id: UUID, query: RunQuery, *, limit: int, behind: Place | None = None) -> RunPage:
@@ -299,156 +295,5 @@ class PostgresRunStore:
         between: Sequence[tuple[LiteralString, Mapping[str, Any]]] = (),
     ) -> list[Any]:
         """An append and a transition in one transaction; the first row of each statement."""
-        last = (self._sql[name], {**_fence(lease), **params, **_event(event)})
-        return await self._db.atomic([(self._sql["append"], _append_params(lease, append)), *between, last])
-
-
-def _no_run(run_id: UUID) -> NotFound:
-    return NotFound(f"there is no run {run_id} in this organization; 'agentic runs list' shows those there are")
-
-
-def _earlier(row: Mapping[str, Any]) -> EarlierRun:
-    return EarlierRun(
-        run_id=row["id"],
-        words=RunMessage(id=row["message_id"], role="user", body=row["body"], trust=Trust(row["trust"])),
-        format=row["format"],
-        answer=row["answer"],
-        answer_trust=Trust(row["answer_trust"]),
-    )
-
-
-def _fence(lease: Lease) -> dict[str, Any]:
-    return {
-        "organization_id": lease.organization_id,
-        "run_id": lease.run_id,
-        "fence": lease.fence,
-        "wake_seq": lease.wake_seq,
-    }
-
-
-def _event(event: UUID) -> dict[str, Any]:
-    return {"event_id": event, "event_name": str(EventName.RUN_NUDGED)}
-
-
-def _start_params(run: NewRun, event: UUID) -> dict[str, Any]:
-    log = [*run.history, run.message]
-    return {
-        "id": run.id,
-        "organization_id": run.organization_id,
-        "request_key": run.request_key,
-        "request_digest": run.request_digest,
-        "user_id": run.user_id,
-        "lane": run.lane,
-        "definition_name": run.definition_name,
-        "definition": jsonb(dict(run.definition)),
-        "tools": jsonb([dict(tool) for tool in run.tools]),
-        "ceilings": jsonb(run.ceilings.model_dump(mode="json")),
-        "trust": str(min((message.trust for message in log), key=lambda trust: trust.rank)),
-        "deadline_s": run.deadline_s,
-        "session_id": run.session_id,
-        "parent_run_id": run.parent_run_id,
-        "contracts": jsonb(
-            [
-                {
-                    "contract_hash": spec.contract_hash,
-                    "organization_id": str(run.organization_id) if belongs_to_organization(spec.name) else None,
-                    "name": spec.name,
-                    "version": spec.version,
-                    "spec": spec.contract_text(),
-                }
-                for spec in run.contracts
-            ]
-        ),
-        **_message_columns(log),
-        "format": run.format,
-        "event_id": event,
-        "event_name": str(EventName.RUN_REQUESTED),
-    }
-
-
-def _message_columns(messages: Sequence[RunMessage]) -> dict[str, Any]:
-    return {
-        "message_ids": [text(message.id) for message in messages],
-        "message_roles": [message.role for message in messages],
-        "message_bodies": [message.body for message in messages],
-        "message_trusts": [str(message.trust) for message in messages],
-    }
-
-
-def _append_params(lease: Lease, append: Append) -> dict[str, Any]:
-    trail = append.trail
-    lowest = min((message.trust for message in append.messages), key=lambda trust: trust.rank, default=Trust.PLATFORM)
-    return {
-        **_fence(lease),
-        "format": append.format,
-        "trust": str(lowest),
-        "model_requests": trail.model_requests,
-        "tool_calls": trail.tool_calls,
-        **_message_columns(append.messages),
-        "proposals": jsonb([{"id": item.id, "turn": item.turn, **record(item.call)} for item in append.proposals]),
-        "answered": list(append.answered),
-        "breakers": None if append.breakers is None else jsonb(dict(append.breakers)),
-        "decisions": jsonb([record(item) for item in trail.decisions]),
-        "spans": jsonb([record(item) for item in trail.spans]),
-        "usage": jsonb([record(item) for item in trail.usage]),
-        "events": event_column(lease, append),
-        **artifact_columns(trail.artifacts),
-    }
-
-
-def _led(row: Mapping[str, Any], segment_id: UUID) -> LedRun:
-    return LedRun(
-        lease=Lease(
-            organization_id=row["organization_id"], run_id=row["id"], fence=row["fence"], wake_seq=row["wake_seq"]
-        ),
-        user_id=row["user_id"],
-        root_run_id=row["root_run_id"],
-        lane=row["lane"],
-        definition_name=row["definition_name"],
-        definition=row["definition"],
-        tools=row["tools"],
-        ceilings=row["ceilings"],
-        context_trust=Trust(row["context_trust"]),
-        breakers=row["breakers"],
-        attempts_without_progress=row["attempts_without_progress"],
-        provider_failures=row["provider_failures"],
-        cancelled=row["cancelled"],
-        overdue=row["overdue"],
-        segment_id=segment_id,
-        leased_at=row["leased_at"],
-        tree=_spending(row, "tree", row["max_cost"]),
-        day=_spending(row, "day", row["per_day"]),
-        unpriced=_unpriced(row),
-    )
-
-
-def _proposal(row: Mapping[str, Any]) -> Proposal:
-    call = ProposedCall(
-        ordinal=row["ordinal"],
-        model_call_id=row["model_call_id"],
-        model_name=row["model_name"],
-        tool=row["tool"],
-        arguments_text=row["arguments_text"],
-        fault=row["fault"],
-    )
-    return Proposal(id=row["id"], turn=row["turn"], call=call)
-
-
-def _counters(row: Mapping[str, Any]) -> Counters:
-    return Counters(
-        model_requests=row["model_requests"],
-        tool_calls=row["tool_calls"],
-        active_ms=row["active_ms"],
-        context_trust=Trust(row["context_trust"]),
-        cancelled=row["cancelled"],
-        tree=_spending(row, "tree", row["max_cost"]),
-        unpriced=_unpriced(row),
-    )
-
-
-def _spending(row: Mapping[str, Any], whose: str, limit: Decimal | None) -> Spending | None:
-    return None if limit is None else Spending(spent=row[f"{whose}_spent"], held=row[f"{whose}_held"], limit=limit)
-
-
-def _unpriced(row: Mapping[str, Any]) -> Unpriced | None:
-    return None if row["unpriced"] is None else Unpriced(**row["unpriced"])
+        last = (self._sql[name], {**fence_params(lease), **params, **nudge_params(event)})
+        return await self._db.atomic([(self._sql["append"], append_params(lease, append)), *between, last])

@@ -5,13 +5,14 @@ from datetime import date
 from decimal import Decimal
 from uuid import UUID
 
-from agentic.contract.errors import NotFound, NotPermitted
+from agentic.contract.errors import NotPermitted
 from agentic.services.tools.metering import Price
 from agentic.services.usage.amounts import exact_sum
 from agentic.services.usage.models import DayUsage, Held, RunUsage, UsageLine, UsageTotal
 from agentic.storage.database import Database
 from agentic.storage.encoding import text
 from agentic.storage.queries import load_queries
+from agentic.storage.run_rows import no_run
 
 
 class PostgresUsageStore:
@@ -24,7 +25,7 @@ class PostgresUsageStore:
     async def of_run(self, organization_id: UUID, run_id: UUID, *, limit: int) -> RunUsage:
         run = await self._db.one(self._sql["run"], {"organization_id": organization_id, "run_id": run_id})
         if run is None:
-            raise NotFound(f"there is no run {run_id} in this organization; 'agentic runs list' shows those there are")
+            raise no_run(run_id)
         key = {"organization_id": organization_id, "run_id": run_id, "root_run_id": run["root_run_id"], "limit": limit}
         lines = [UsageLine(**row) for row in await self._db.all(self._sql["run_lines"], key)]
         totals = [UsageTotal(**row) for row in await self._db.all(self._sql["run_totals"], key)]

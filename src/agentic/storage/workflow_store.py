@@ -6,13 +6,13 @@ from uuid import UUID, uuid4
 
 from agentic.contract.canonical import digest
 from agentic.contract.events import EventName
-from agentic.contract.trust import Trust
-from agentic.services.runs.models import Lease, LedRun, RunEnd, Spending, Unpriced
+from agentic.services.runs.models import RunEnd
 from agentic.services.runs.workflows import LedNode, NewContainer, NewNode, NodeView
-from agentic.services.tools.domains import belongs_to_organization
 from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb, text
 from agentic.storage.queries import load_queries
+from agentic.storage.run_columns import contract_column
+from agentic.storage.run_rows import led_run
 
 
 class PostgresWorkflowStore:
@@ -33,7 +33,8 @@ class PostgresWorkflowStore:
         steps = ("open_container", "open_node", "take", "look")
         *_, taken, seen = await self._db.atomic([(self._sql[step], params) for step in steps])
         if taken is not None:
-            return LedNode(led=_led(taken, segment_id), out_of_calls=bool(taken["out_of_calls"]))
+            led = led_run(taken, segment_id, definition={}, breakers={}, provider_failures=0)
+            return LedNode(led=led, out_of_calls=bool(taken["out_of_calls"]))
         assert seen is not None  # the first statement made it, or found it
         return _view(seen)
 
@@ -74,18 +75,7 @@ def _container(container: NewContainer) -> dict[str, Any]:
         "ceilings": jsonb(container.ceilings.model_dump(mode="json")),
         "trust": str(container.trust),
         "deadline_s": container.deadline_s,
-        "contracts": jsonb(
-            [
-                {
-                    "contract_hash": spec.contract_hash,
-                    "organization_id": str(container.organization_id) if belongs_to_organization(spec.name) else None,
-                    "name": spec.name,
-                    "version": spec.version,
-                    "spec": spec.contract_text(),
-                }
-                for spec in container.contracts
-            ]
-        ),
+        "contracts": contract_column(container.organization_id, container.contracts),
     }
 
 
@@ -96,38 +86,6 @@ def _node(container: NewContainer, node: NewNode) -> dict[str, Any]:
         "node_key": f"{container.request_key}:{node.name}",
         "node_digest": node.digest,
     }
-
-
-def _led(row: Mapping[str, Any], segment_id: UUID) -> LedRun:
-    return LedRun(
-        lease=Lease(
-            organization_id=row["organization_id"], run_id=row["id"], fence=row["fence"], wake_seq=row["wake_seq"]
-        ),
-        user_id=row["user_id"],
-        root_run_id=row["root_run_id"],
-        lane=row["lane"],
-        definition_name=row["definition_name"],
-        definition={},
-        tools=row["tools"],
-        ceilings=row["ceilings"],
-        context_trust=Trust(row["context_trust"]),
-        breakers={},
-        attempts_without_progress=row["attempts_without_progress"],
-        provider_failures=0,
-        cancelled=row["cancelled"],
-        overdue=row["overdue"],
-        segment_id=segment_id,
-        leased_at=row["leased_at"],
-        tree=_spending(row, "tree", "max_cost"),
-        day=_spending(row, "day", "per_day"),
-        unpriced=None if row["unpriced"] is None else Unpriced(**row["unpriced"]),
-    )
-
-
-def _spending(row: Mapping[str, Any], whose: str, limit: str) -> Spending | None:
-    if row[limit] is None:
-        return None
-    return Spending(spent=row[f"{whose}_spent"], held=row[f"{whose}_held"], limit=row[limit])
 
 
 def _view(row: Mapping[str, Any]) -> NodeView:

@@ -25,6 +25,34 @@ def test_each_query_is_found_by_its_name_without_its_purpose_line(tmp_path: Path
     }
 
 
+def test_a_statement_includes_what_several_share_indented_as_the_line_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "fragments.sql").write_text("-- name: later\n-- Puts it off.\na = 1,\nb = 2;\n", encoding="utf-8")
+    folder = write(
+        tmp_path,
+        "-- name: put_off\n-- Why.\nupdate things set\n    -- include: later\nwhere true\n\n"
+        "-- name: what\n-- Why.\n-- include: later\n",
+    )
+    assert dict(load_queries("things", folder=folder)) == {
+        "put_off": "update things set\n    a = 1,\n    b = 2\nwhere true",
+        "what": "a = 1,\nb = 2",
+    }
+
+
+def test_what_a_statement_includes_has_to_be_there(tmp_path: Path) -> None:
+    folder = write(tmp_path, "-- name: a\n-- Why.\nselect\n-- include: one\n")
+    with pytest.raises(QueryFileError, match=r"there is no file of queries .*fragments\.sql"):
+        load_queries("things", folder=folder)
+    (tmp_path / "fragments.sql").write_text("-- name: two\n-- Why.\n2", encoding="utf-8")
+    with pytest.raises(QueryFileError, match="a includes 'one', which is none of fragments"):
+        load_queries("things", folder=folder)
+
+
+def test_a_fragment_includes_none(tmp_path: Path) -> None:
+    (tmp_path / "fragments.sql").write_text("-- name: two\n-- Why.\n-- include: two\n", encoding="utf-8")
+    with pytest.raises(QueryFileError, match="a fragment includes none"):
+        load_queries("fragments", folder=tmp_path)
+
+
 def test_a_group_is_read_once(tmp_path: Path) -> None:
     folder = write(tmp_path, "-- name: a\n-- Why.\nselect 1")
     first = load_queries("things", folder=folder)

@@ -108,30 +108,15 @@ select id, request_digest from agent.runs where organization_id = %(organization
 -- itself holds its segment settles before it asks the model.
 with led as (
     update agent.runs r set
-        fence = r.fence + 1,
-        state = 'running',
-        active_ms = r.active_ms + case
-            when r.lease_expires_at is null then 0
-            else greatest(0, extract(epoch from least(r.lease_expires_at, clock_timestamp()) - r.leased_at) * 1000)::bigint
-        end,
-        lease_expires_at = clock_timestamp() + make_interval(secs => %(lease_s)s),
-        leased_at = clock_timestamp(),
-        started_at = coalesce(r.started_at, clock_timestamp()),
-        due_at = null,
-        attempts_without_progress = r.attempts_without_progress + 1
+        -- include: taken
     where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.kind <> 'workflow' and agent.run_is_due(r)
     returning
         r.id, r.organization_id, r.user_id, r.lane, r.root_run_id, r.definition_name, r.definition, r.tools, r.ceilings,
         r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.provider_failures, r.active_ms, r.model_requests,
         r.tool_calls, r.has_uncertain, r.partial_reason, r.breakers,
         r.leased_at, r.cancel_requested_at is not null as cancelled, r.deadline_at <= clock_timestamp() as overdue
-), segment as (
-    insert into agent.spans (id, organization_id, run_id, kind, name, started_at)
-    select %(segment_id)s, organization_id, id, 'segment', 'segment ' || fence, leased_at from led
-), lost as (
-    update agent.spans s set state = 'closed', status = 'lost', ended_at = clock_timestamp()
-    from led where s.run_id = led.id and s.kind = 'segment' and s.state = 'open'
-)
+),
+-- include: segment
 select led.*, m.*
 from led cross join lateral agent.segment_money(led.root_run_id, led.id, led.organization_id, led.ceilings) m
 
@@ -289,16 +274,11 @@ on conflict (run_id, tool, contract_hash, digest) where status = 'pending' do up
 where excluded.four_eyes and not approvals.four_eyes
 
 -- name: park
--- Third part of parking: the waits, the state, and on the row of each call that asks its approval. A wake-up that came since the lease was taken leaves a nudge behind, and a
--- question that no open proposal asks any more is stale.
-with parked as (
-    update agent.runs r set
-        state = 'parked', lease_expires_at = null, due_at = null, attempts_without_progress = 0, provider_failures = 0,
-        active_ms = r.active_ms + (extract(epoch from clock_timestamp() - r.leased_at) * 1000)::bigint
-    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
-      and r.lease_expires_at > clock_timestamp()
-    returning r.id, r.organization_id, r.lane, r.wake_seq
-), waits as (
+-- Third part of parking: the waits, the state, and on the row of each call that asks its approval. A wake-up that came since the lease was
+-- taken leaves a nudge behind, and a question that no open proposal asks any more is stale.
+with
+-- include: parked
+waits as (
     insert into agent.run_waits (run_id, organization_id, kind, ref, ordinal)
     select p.id, p.organization_id, 'approval', a.id, q.ordinal
     from parked p
@@ -338,14 +318,9 @@ select id from agent.provider_jobs where id = %(job_id)s and organization_id = %
 -- name: park_on_job
 -- Last part of parking on a job: state, wait, and that the job has been waited for. A wake-up that came since the lease was taken, or an
 -- end that came before, leaves a nudge behind.
-with parked as (
-    update agent.runs r set
-        state = 'parked', lease_expires_at = null, due_at = null, attempts_without_progress = 0, provider_failures = 0,
-        active_ms = r.active_ms + (extract(epoch from clock_timestamp() - r.leased_at) * 1000)::bigint
-    where r.id = %(run_id)s and r.organization_id = %(organization_id)s and r.fence = %(fence)s and r.state = 'running'
-      and r.lease_expires_at > clock_timestamp()
-    returning r.id, r.organization_id, r.lane, r.wake_seq
-), waits as (
+with
+-- include: parked
+waits as (
     insert into agent.run_waits (run_id, organization_id, kind, ref, over_at)
     select id, organization_id, 'provider_job', %(job_id)s, clock_timestamp() + make_interval(secs => %(within_s)s) from parked
 ), job as (

@@ -43,18 +43,8 @@ on conflict do nothing -- by id or by key, as above
 -- leader that died is closed as lost.
 with led as (
     update agent.runs r set
-        fence = r.fence + 1,
-        state = 'running',
-        active_ms = r.active_ms + case
-            when r.lease_expires_at is null then 0
-            else greatest(0, extract(epoch from least(r.lease_expires_at, clock_timestamp()) - r.leased_at) * 1000)::bigint
-        end,
-        lease_expires_at = clock_timestamp() + make_interval(secs => %(lease_s)s),
-        leased_at = clock_timestamp(),
-        started_at = coalesce(r.started_at, clock_timestamp()),
-        due_at = null,
-        attempts_without_progress = r.attempts_without_progress + 1,
-        context_trust = (select min(x.context_trust) from agent.runs x where x.root_run_id = r.root_run_id)
+        context_trust = (select min(x.context_trust) from agent.runs x where x.root_run_id = r.root_run_id),
+        -- include: taken
     from agent.runs c
     where r.id = %(node_id)s and r.organization_id = %(organization_id)s and r.kind = 'workflow' and r.request_digest = %(node_digest)s
       and c.id = r.parent_run_id and c.organization_id = r.organization_id and c.state in ('queued', 'running', 'parked')
@@ -64,13 +54,8 @@ with led as (
         r.context_trust::text as context_trust, r.fence, r.wake_seq, r.attempts_without_progress, r.leased_at,
         r.cancel_requested_at is not null or c.cancel_requested_at is not null as cancelled,
         least(r.deadline_at, c.deadline_at) <= clock_timestamp() as overdue
-), segment as (
-    insert into agent.spans (id, organization_id, run_id, kind, name, started_at)
-    select %(segment_id)s, organization_id, id, 'segment', 'segment ' || fence, leased_at from led
-), lost as (
-    update agent.spans s set state = 'closed', status = 'lost', ended_at = clock_timestamp()
-    from led where s.run_id = led.id and s.kind = 'segment' and s.state = 'open'
-)
+),
+-- include: segment
 select led.*, m.*,
     (led.ceilings ->> 'max_tool_calls')::int <= (select sum(x.tool_calls) from agent.runs x where x.root_run_id = led.root_run_id) as out_of_calls
 from led cross join lateral agent.segment_money(led.root_run_id, led.id, led.organization_id, led.ceilings) m
