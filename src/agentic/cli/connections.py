@@ -9,15 +9,18 @@ from agentic.cli.options import Json, Organization, Person, settings_of
 from agentic.cli.output import say, show, show_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from agentic.cli.records import Records
     from agentic.contract.json_types import JsonObject
+    from agentic.services.connections.models import StoredConnection
     from agentic.services.connections.probing import Probed
     from agentic.services.connections.secrets import Secret
     from agentic.services.connections.service import Checked, ConnectionService, Rotated, TokenEndpoint
 
 T = TypeVar("T")
+_TAKES_NO_SECRET = {"allow_extra_args": True}  # the parser's own refusal would print what may be one
+_MAX_INPUT_CHARS = 64 * 1024
 app = typer.Typer(
     name="connections", no_args_is_help=True, help="Connects accounts, and says whether calls may use them."
 )
@@ -36,7 +39,7 @@ RefreshToken = Annotated[
 ]
 
 
-@app.command()
+@app.command(context_settings=_TAKES_NO_SECRET)
 def add(
     context: typer.Context,
     provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Provider key, as tools declare it.")],
@@ -63,7 +66,7 @@ def add(
     from agentic.cli.connection_views import connection_view
     from agentic.cli.records import acting, with_records
 
-    _one_way(secret_stdin, oauth_client)
+    _one_way(context, secret_stdin, oauth_client)
     if (oauth_client is None) != (token_endpoint is None):
         raise typer.BadParameter("--oauth-client and --token-endpoint go together")
     if header is not None and oauth_client is not None:
@@ -73,8 +76,9 @@ def add(
     folder = settings_of(context).folder
     secret = _secret(oauth_client, refresh_token)
 
-    async def act(records: "Records") -> "JsonObject":
-        made = await _service(records).add(
+    async def act(records: "Records") -> "tuple[JsonObject, int]":
+        service = _service(records)
+        made = await service.add(
             records.organization_id,
             provider,
             secret,
@@ -84,13 +88,17 @@ def add(
             endpoint=endpoint,
             created_by=acting(folder, person),
         )
-        return connection_view(made)
+        return connection_view(made), _usable_beside(made, await service.list(records.organization_id))
 
-    made = _told(lambda: with_records(folder, organization, act))
+    made, others = _told(lambda: with_records(folder, organization, act))
     if as_json:
         show_json(made)
     else:
         say(f"{provider} is connected as '{made['label']}', {made['id']}")
+    if others:
+        say(
+            f"{provider} has {others + 1} connections now: a call says which one it means by its connection_id, or is refused"
+        )
 
 
 @app.command("list")
@@ -149,7 +157,7 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(context_settings=_TAKES_NO_SECRET)
 def reconnect(
     context: typer.Context,
     connection: Connection,
@@ -163,7 +171,7 @@ def reconnect(
     from agentic.cli.connection_views import connection_view
     from agentic.cli.records import with_records
 
-    _one_way(secret_stdin, oauth_client)
+    _one_way(context, secret_stdin, oauth_client)
     secret = _secret(oauth_client, refresh_token)
 
     async def act(records: "Records") -> "JsonObject":
@@ -185,7 +193,7 @@ def revoke(
     from agentic.cli.records import with_records
 
     async def act(records: "Records") -> "JsonObject":
-        return connection_view(await _service(records).revoke(records.organization_id, connection))
+        return connection_view(await _service(records, locked=True).revoke(records.organization_id, connection))
 
     ended = with_records(settings_of(context).folder, organization, act)
     if as_json:
@@ -214,12 +222,22 @@ def rotate(context: typer.Context, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _service(records: "Records") -> "ConnectionService":
+def _service(records: "Records", *, locked: bool = False) -> "ConnectionService":
+    """The service; ``locked`` for what needs no key, and has to work where the keys are lost."""
     from agentic.services.connections.envelope import VaultKeys
     from agentic.services.connections.service import ConnectionService
     from agentic.storage.connection_store import PostgresConnectionStore
 
-    return ConnectionService(store=PostgresConnectionStore(records.database), keys=VaultKeys.from_environment())
+    keys = VaultKeys([]) if locked else VaultKeys.from_environment()
+    return ConnectionService(store=PostgresConnectionStore(records.database), keys=keys)
+
+
+def _usable_beside(made: "StoredConnection", every: "Sequence[StoredConnection]") -> int:
+    """How many others of its provider a call may mean."""
+    from agentic.services.connections.models import ConnectionState
+
+    of_provider = [one for one in every if one.binding.provider == made.binding.provider and one.id != made.id]
+    return sum(one.state is not ConnectionState.REVOKED for one in of_provider)
 
 
 async def _probed(records: "Records", found: "Checked") -> "Probed":
@@ -261,7 +279,11 @@ def _told(act: "Callable[[], T]") -> "T":
         raise typer.BadParameter(str(mistake)) from None
 
 
-def _one_way(secret_stdin: bool, oauth_client: str | None) -> None:
+def _one_way(context: typer.Context, secret_stdin: bool, oauth_client: str | None) -> None:
+    if context.args:
+        raise typer.BadParameter(
+            "there is an argument too many; a secret comes over standard input, and one that was typed here is in the shell's history"
+        )
     if secret_stdin == (oauth_client is not None):
         raise typer.BadParameter("say --secret-stdin for an API key, or --oauth-client for an OAuth client")
 
@@ -289,16 +311,26 @@ def _secret(oauth_client: str | None, refresh_token: bool) -> "Secret":
     from agentic.services.connections.secrets import ApiKey, OAuthSecret
 
     if oauth_client is None:
-        return ApiKey(value=_line("The API key"))
-    client_secret = _line("The client's secret")
-    token = _line("The refresh token") if refresh_token else None
+        return ApiKey(value=_typed("the API key")[0])
+    if not refresh_token:
+        [client_secret] = _typed("the client's secret", hint="; a refresh token is read with --refresh-token")
+        return OAuthSecret(client_id=oauth_client, client_secret=client_secret or None)
+    client_secret, token = _typed("the client's secret", "the refresh token")
     return OAuthSecret(client_id=oauth_client, client_secret=client_secret or None, refresh_token=token)
 
 
-def _line(what: str) -> str:
+def _typed(*what: str, hint: str = "") -> list[str]:
+    """A line of standard input for each, and not one more: a line that was left out or forgotten would be another secret."""
     import getpass
     import sys
 
     if sys.stdin.isatty():
-        return getpass.getpass(f"{what}: ", stream=sys.stderr).strip()
-    return sys.stdin.readline().strip()
+        return [getpass.getpass(f"{each.capitalize()}: ", stream=sys.stderr).strip() for each in what]
+    text = sys.stdin.read(_MAX_INPUT_CHARS + 1)
+    lines = [line.strip() for line in text.rstrip().split("\n")]
+    takes = f"standard input takes {' and, on the next line, '.join(what)}"
+    if not any(lines):
+        raise typer.BadParameter(f"{takes}; it brought nothing")
+    if len(lines) > len(what) or len(text) > _MAX_INPUT_CHARS:
+        raise typer.BadParameter(f"{takes}, and nothing else{hint}")
+    return lines + [""] * (len(what) - len(lines))

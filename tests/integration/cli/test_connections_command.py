@@ -99,7 +99,21 @@ def test_the_keys_of_a_vault_are_changed_without_touching_what_they_open(vault: 
         ([], "", "--secret-stdin"),
         (["--secret-stdin", "--oauth-client", "ada"], "", "--secret-stdin"),
         (["--secret-stdin"], "abc\n", "at least 6"),
-        (["--secret-stdin"], "\n", "at least 6"),
+        (["--secret-stdin"], "\n", "it brought nothing"),
+        (["--secret-stdin"], "", "it brought nothing"),
+        (["--secret-stdin"], f"{SECRET}\n{SECRET}\n", "nothing else"),
+        (["--secret-stdin"], f"{SECRET}\n" + " " * 70_000 + "x", "nothing else"),
+        (["--secret-stdin", SECRET], f"{SECRET}\n", "argument too many"),
+        (["--secret-stdin", "--label", f"key {SECRET}"], f"{SECRET}\n", "holds the secret"),
+        (["--secret-stdin", "--account", f"grant_id={SECRET}"], f"{SECRET}\n", "holds the secret"),
+        (["--secret-stdin", "--account", "grant_id="], f"{SECRET}\n", "name and a value"),
+        (["--secret-stdin", "--account", "grant_id=a\x1b[2J"], f"{SECRET}\n", "printable"),
+        (["--secret-stdin", "--label", " "], f"{SECRET}\n", "label"),
+        (
+            ["--oauth-client", "ada", "--token-endpoint", "https://login.vendor.example/t"],
+            "client-secret\nrefresh-value\n",
+            "--refresh-token",
+        ),
         (["--oauth-client", "ada"], "client-secret\n", "--token-endpoint"),
         (["--oauth-client", "ada", "--token-endpoint", "http://login.vendor.example/t"], "client-secret\n", "clear"),
         (["--secret-stdin", "--account", "nonsense"], f"{SECRET}\n", "NAME=VALUE"),
@@ -129,6 +143,24 @@ def test_a_label_is_taken_once(vault: "Shell") -> None:
     assert add(vault, "--secret-stdin").code == 0
     twice = add(vault, "--secret-stdin")
     assert (twice.code, "label" in twice.err) == (1, True)
+
+
+def test_a_second_account_of_a_provider_is_said_to_make_calls_name_theirs(vault: "Shell") -> None:
+    assert "connection_id" not in add(vault, "--secret-stdin", "--label", "one").err
+    second = add(vault, "--secret-stdin", "--label", "two")
+    assert (second.code, "mail has 2 connections now" in second.err, "connection_id" in second.err) == (0, True, True)
+    assert vault("connections", "revoke", second.value["id"]).code == 0
+    third = add(vault, "--secret-stdin", "--label", "two")
+    assert "mail has 2 connections now" in third.err, "a revoked one is no choice"
+
+
+@pytest.mark.parametrize("keys", ["", "not-a-key", KEY_2])
+def test_an_account_is_revoked_without_any_key_and_as_often_as_it_is_asked(vault: "Shell", keys: str) -> None:
+    made = add(vault, "--secret-stdin").value
+    first, again = (vault("connections", "revoke", made["id"], "--json", AGENTIC_VAULT_KEYS=keys) for _ in range(2))
+    assert (first.code, again.code) == (0, 0), first.err + again.err
+    assert first.value == again.value
+    assert first.value["state"] == "revoked"
 
 
 def _count(shell: "Shell") -> int:

@@ -42,6 +42,13 @@ class OAuthSecret(Unspoken):
 Secret = ApiKey | OAuthSecret
 
 
+_WORDS = {
+    Kind.API_KEY: "an API key",
+    Kind.OAUTH_CLIENT: "an OAuth client",
+    Kind.OAUTH_REFRESH: "a person's consent to an OAuth client",
+}
+
+
 def values(secret: Secret) -> tuple[str, ...]:
     """Every value of it that nobody may see."""
     if isinstance(secret, ApiKey):
@@ -56,7 +63,7 @@ def check(kind: Kind, secret: Secret) -> None:
         ValueError: naming what is wrong, and no value.
     """
     if isinstance(secret, ApiKey) != (kind is Kind.API_KEY):
-        raise ValueError(f"a connection of the kind {kind} has another secret")
+        raise ValueError(f"the connection is {_WORDS[kind]}; its secret is replaced by one of the same kind")
     if isinstance(secret, OAuthSecret) and not secret.client_id.strip():
         raise ValueError("the client has no id")
     if isinstance(secret, OAuthSecret) and kind is Kind.OAUTH_CLIENT and not secret.client_secret:

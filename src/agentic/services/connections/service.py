@@ -17,7 +17,7 @@ from agentic.services.connections.models import (
 )
 from agentic.services.connections.oauth import check_endpoint
 from agentic.services.connections.ports import ConnectionStore
-from agentic.services.connections.secrets import ApiKey, Secret, check, decoded, encoded
+from agentic.services.connections.secrets import ApiKey, Secret, check, decoded, encoded, values
 
 _PAGE = 100
 _MAX_LABEL = 200
@@ -103,6 +103,7 @@ class ConnectionService:
             raise ValueError(fault)
         check(kind, secret)
         _check_words(provider, label, header, account or {})
+        _check_unspoken(secret, label, account or {})
         binding = Binding(
             organization_id=organization_id,
             id=uuid4(),
@@ -207,12 +208,24 @@ def _check_words(provider: str, label: str, header: str | None, account: Mapping
         raise ValueError(
             "a provider key is lower-case letters, digits, '_', '.' and '-', at most 64, and begins with a letter"
         )
-    if not 1 <= len(label) <= _MAX_LABEL or not label.isprintable():
-        raise ValueError(f"a label has 1 to {_MAX_LABEL} printable characters")
+    if not 1 <= len(label) <= _MAX_LABEL or not _is_shown(label):
+        raise ValueError(f"a label has 1 to {_MAX_LABEL} printable characters, without blanks around them")
     if header is not None and not _HEADER.fullmatch(header):
         raise ValueError("a header's name holds characters HTTP does not allow")
     if sum(len(name) + len(value) for name, value in account.items()) > _MAX_ACCOUNT:
         raise ValueError(f"the facts of an account have at most {_MAX_ACCOUNT} characters")
+    if not all(_is_shown(text) for fact in account.items() for text in fact):
+        raise ValueError("a fact of an account has a name and a value, both printable and without blanks around them")
+
+
+def _is_shown(text: str) -> bool:
+    """Whether people read the text as it is: not empty, and nothing in it that moves or hides what stands beside it."""
+    return bool(text) and text.isprintable() and text == text.strip()
+
+
+def _check_unspoken(secret: Secret, label: str, account: Mapping[str, str]) -> None:
+    if any(value in text for value in values(secret) for text in (label, *account, *account.values())):
+        raise ValueError("the label or a fact of the account holds the secret, and both are shown to people")
 
 
 def _kind(secret: Secret) -> Kind:
