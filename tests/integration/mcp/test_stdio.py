@@ -1,6 +1,7 @@
 """Servers that run as children: what they get to see, what they can do to us, and that nothing of them is left."""
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agentic.cli.mcp_homes import Left, remove_home
 from agentic.services.mcp.failures import RemoteFailure, Trouble
 from telemetry_recorder import recorded
 from tests.integration.mcp.stage import TOKEN, Vault, alive, call, server_of, stdio_config, until
@@ -178,6 +180,38 @@ async def test_a_session_that_is_not_opened_says_why_and_leaves_nothing(habit: s
     assert failure.value.trouble is trouble and failure.value.surely_without_effect
     if habit == "exits_at_start":
         assert failure.value.stderr == "cannot find my database\n"
+
+
+async def test_a_start_that_the_deployment_bounds_ends_there_whatever_the_server_is_given() -> None:
+    async with server_of(stdio_config("silent", connect_s=120, start_s=1)) as server:
+        with pytest.raises(RemoteFailure, match="within 1 seconds") as failure:
+            await server.connection()
+    assert failure.value.trouble is Trouble.CONNECT_TIMEOUT
+
+
+async def test_a_home_is_held_while_a_server_lives_in_it_and_none_starts_in_one_that_is_being_removed(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "kept").touch()
+    async with server_of(stdio_config(home=str(home))) as server:
+        connection = await server.connection()
+        assert remove_home(home, server_id="scripted", launches={}) is Left.IN_USE
+        assert (home / "kept").exists()
+        assert json.loads(await call(server, "environment"))["HOME"] == str(home)
+        server.drop(connection, Trouble.TIMEOUT)
+        await until(lambda: connection.session.gone)
+        folder = os.open(home, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with pytest.raises(RemoteFailure, match="is being removed") as failure:
+                await server.connection()
+        finally:
+            os.close(folder)
+        assert failure.value.trouble is Trouble.NOT_STARTED
+    assert remove_home(home, server_id="scripted", launches={}) is None
+    assert not home.exists()
 
 
 async def test_a_program_that_is_not_there_or_may_not_run_is_not_started(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def test_what_downloads_nothing_and_what_somebody_has_said_stays() -> None:
     for config in (
         started("python", "-m", "npx"),
         started("npx", "notes", connect_s=20),
+        ServerConfig(server_id="notes", endpoint=StdioLaunch(command=("npx", "notes"), start_s=10)),
         ServerConfig(server_id="far", endpoint=HttpEndpoint(url="https://npx")),
     ):
         assert with_time_to_fetch(config) is config

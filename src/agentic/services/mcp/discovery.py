@@ -14,7 +14,8 @@ from agentic.services.mcp.failures import RemoteFailure, Trouble
 from agentic.services.tools.telemetry import count_mcp_request
 
 if TYPE_CHECKING:
-    from agentic.services.mcp.session import Greeting, Session
+    from agentic.services.mcp.greeting import Greeting
+    from agentic.services.mcp.session import Session
 
 MAX_PAGES: Final = 50
 MAX_ENTRIES: Final = 1_000

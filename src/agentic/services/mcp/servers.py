@@ -24,7 +24,8 @@ from agentic.services.tools.cancellation import asked_to_stop
 from agentic.services.tools.telemetry import count_mcp_connect_failure, count_mcp_refused
 
 if TYPE_CHECKING:
-    from agentic.services.mcp.session import Greeting, Session, Wire
+    from agentic.services.mcp.greeting import Greeting
+    from agentic.services.mcp.session import Session, Wire
 
 Seen = Callable[[Catalog, bool], Awaitable[None]]
 """Told what a server offers, and whether resources too, whenever that was read; a session counts as open after that."""

@@ -22,6 +22,8 @@ from mcp_types import Implementation
 from agentic.contract.errors import AgenticError
 from agentic.contract.faults import where
 from agentic.services.mcp.failures import TRACE, RemoteFailure, Trace, Trouble, trouble_of
+from agentic.services.mcp.greeting import Greeting, greeting_of
+from agentic.services.mcp.library_logs import quiet_libraries
 from agentic.services.mcp.streams import Heard, Incoming, Outgoing, Reader, Writer
 
 MAX_IN_FLIGHT: Final = 32
@@ -32,9 +34,7 @@ _NO_MESSAGE: Final = -32700
 """The SDK's code for an answer that it could not parse; its words are then its own. From a server it says as little of a call."""
 _CONSENT_NEEDED: Final = -32042
 """By which a server says that a person has to open an address first. One that says it wrongly loses its own answer by it."""
-_MAX_INSTRUCTIONS: Final = 4_096
 _LAST_ANSWERS_S: Final = 1.0
-_SDK_MODULES: Final = ("mcp/client/session.py", "mcp/client/__main__.py")
 _log = logging.getLogger(__name__)
 
 
@@ -68,22 +68,6 @@ _NOT_OPENED: Final = {
 
 class SessionNotClosed(AgenticError):
     """A session did not end although everything was tried; it stays owned, and closing it may be tried again."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Greeting:
-    """What a server said of itself in the handshake. Claims of a stranger."""
-
-    protocol_version: str
-    name: str
-    version: str
-    capabilities: Mapping[str, Any]
-    instructions: str | None
-    """At most 4,096 characters; external text."""
-
-    def offers(self, capability: str) -> bool:
-        """Whether a list of this kind may be asked for."""
-        return self.capabilities.get(capability) is not None
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -277,15 +261,8 @@ class Session:
                 return
             # the same scope serves the whole life: one that is closed in between would be closed out of order
             self._life.deadline = math.inf
-            greeting = Greeting(
-                protocol_version=said.protocol_version[:64],
-                name=said.server_info.name[:256],
-                version=said.server_info.version[:64],
-                capabilities=said.capabilities.model_dump(mode="json", exclude_none=True),
-                instructions=said.instructions[:_MAX_INSTRUCTIONS] if said.instructions else None,
-            )
             if not self._opened.done():
-                self._opened.set_result(greeting)
+                self._opened.set_result(greeting_of(said))
             async with anyio.create_task_group() as tasks:
                 while (job := await self._next()) is not None:
                     tasks.start_soon(self._perform, dispatcher, job)
@@ -413,15 +390,3 @@ def _settle(job: _Job, failure: RemoteFailure) -> None:
 async def _ends(task: asyncio.Task[None], within_s: float) -> bool:
     done, _ = await asyncio.wait({task}, timeout=within_s)
     return bool(done)
-
-
-def quiet_libraries() -> None:
-    """Keep the libraries' logs to themselves: they hold a server's garbage, addresses with their queries, sessions' ids, arguments."""
-    for name in ("mcp", "httpx2", "httpcore2"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    # the SDK logs under a name that somebody else's program may have too
-    logging.getLogger("client").addFilter(_not_of_the_sdk)
-
-
-def _not_of_the_sdk(record: logging.LogRecord) -> bool:
-    return not record.pathname.endswith(_SDK_MODULES)
