@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -52,7 +53,7 @@ async def probed(
     stage: "VaultStage", provider: str, *, key: str = KEY, label: str = "", origins: dict[str, str], **facts: str
 ) -> Probed:
     made = await stage.service.add(
-        stage.organization_id, provider, ApiKey(value=key), label=label or f"{provider} {key}", account=facts
+        stage.organization_id, provider, ApiKey(value=key), label=label or f"{provider} {uuid4()}", account=facts
     )
     before = await stage.row(made.id)
     found = await (await stage.process()).resolve(

@@ -46,8 +46,8 @@ def test_no_secret_is_in_a_repr_a_text_a_pickle_or_a_copy(held: object) -> None:
 @pytest.mark.parametrize(
     ("kind", "secret", "why"),
     [
-        (Kind.API_KEY, CLIENT, "another secret"),
-        (Kind.OAUTH_CLIENT, KEY, "another secret"),
+        (Kind.API_KEY, CLIENT, "one of the same kind"),
+        (Kind.OAUTH_CLIENT, KEY, "one of the same kind"),
         (Kind.API_KEY, ApiKey(value="abc"), "at least 6"),
         (Kind.API_KEY, ApiKey(value="abc defg\n"), "printable"),
         (Kind.API_KEY, ApiKey(value=" abcdefg"), "printable"),
