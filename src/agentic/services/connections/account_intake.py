@@ -4,7 +4,6 @@ The account that the signed body names finds the connections and so the organiza
 before the commit, nothing was stored and the provider delivers again; after it, the outbox resends, and a further delivery is a duplicate.
 """
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,8 +14,6 @@ from agentic.contract.events import Event
 from agentic.services.connections.account_events import AccountEvent, AccountEvents, AccountEventStore, Told
 
 _log = logging.getLogger(__name__)
-NUDGE_S = 1.0
-"""How long an answer waits for the function server; what did not get there goes with the next sweep."""
 
 
 class AccountEventIntake:
@@ -74,7 +71,7 @@ class AccountEventIntake:
         if told.dropped is not None:
             await self._store.count_drop(provider, told.dropped)
         else:
-            await self._nudge(told.events)
+            await self._send(told.events)
         return Receipt.TAKEN
 
     async def _told(self, provider: str, event: AccountEvent, body_hash: str) -> Told:
@@ -93,10 +90,3 @@ class AccountEventIntake:
             await self._store.count_drop(provider, DropReason.BAD_SIGNATURE)
         except RetryLater:
             _log.warning("an event of %s with no good signature could not be counted", provider)
-
-    async def _nudge(self, events: Sequence[Event]) -> None:
-        try:
-            async with asyncio.timeout(NUDGE_S):
-                await self._send(events)
-        except (TimeoutError, RetryLater):
-            _log.warning("the event of an account was not sent in time; the sweep sends it")

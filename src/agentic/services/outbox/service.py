@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
+from agentic.contract.errors import RetryLater
 from agentic.contract.events import Event
 from agentic.contract.gathering import Gathering
 
 _log = logging.getLogger(__name__)
 AGAIN_S = 30.0
 SEND_S = 1.0
-"""How long the bus may take over events that somebody waits for; more would gather behind a bus that stands still."""
+"""How long the bus has for events that somebody waits for, and how long anybody waits; what did not get there goes with the next sweep."""
 
 
 class OutboxStore(Protocol):
@@ -43,21 +44,33 @@ class EventBus(Protocol):
 
 
 class Outbox:
-    """Moves events from the table to the bus."""
+    """Moves events from the table to the bus.
 
-    def __init__(self, *, store: OutboxStore, bus: EventBus) -> None:
+    Args:
+        store: the rows.
+        bus: where they go.
+        send_s: the bound on ``send``, in seconds.
+    """
+
+    def __init__(self, *, store: OutboxStore, bus: EventBus, send_s: float = SEND_S) -> None:
         self._store = store
         self._bus = bus
+        self._send_s = send_s
         self._gathering = Gathering(self._send_in_time)
 
     async def send(self, events: Sequence[Event]) -> None:
         """Send events whose rows were just committed, in one request with those of everybody who committed meanwhile.
 
-        The rows are due as they were committed: if the process dies here, or the bus does not answer, the next sweep sends them. A sweep
-        at this very moment sends them as well.
+        The rows are due as they were committed: if the process dies here, or bus or database do not answer in time, the next sweep sends
+        them. A sweep at this very moment sends them as well.
         """
-        if events:
-            await self._gathering.bring(events)
+        if not events:
+            return
+        try:
+            async with asyncio.timeout(self._send_s):
+                await self._gathering.bring(events)
+        except (TimeoutError, RetryLater):
+            _log.warning("%d events were not sent in time; the sweep sends them", len(events))
 
     async def flush(self, ids: Sequence[UUID]) -> None:
         """Send rows that were just committed. A bus that does not answer loses nothing: the sweep sends them later."""
@@ -70,7 +83,8 @@ class Outbox:
         return await self._send(events)
 
     async def _send_in_time(self, events: Sequence[Event]) -> None:
-        await self._send(events, within_s=SEND_S)
+        # bounded by itself: whoever brings events stops waiting, and more of them would gather behind a bus that stands still
+        await self._send(events, within_s=self._send_s)
 
     async def _send(self, events: Sequence[Event], *, within_s: float | None = None) -> int:
         if not events:

@@ -4,7 +4,6 @@ If the process dies before the commit, nothing was stored and the provider deliv
 resends the event, and a further delivery is a duplicate.
 """
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,8 +17,6 @@ from agentic.services.provider_jobs.models import Delivered, JobReport
 from agentic.services.provider_jobs.ports import DeliveryStore, JobProvider
 
 _log = logging.getLogger(__name__)
-NUDGE_S = 1.0
-"""How long an answer waits for the function server; what did not get there goes with the next sweep."""
 
 
 class WebhookIntake:
@@ -74,7 +71,7 @@ class WebhookIntake:
         if delivered.dropped is not None:
             await self._store.count_drop(provider, delivered.dropped)
         else:
-            await self._nudge(delivered.events)
+            await self._send(delivered.events)
         return delivered.dropped
 
     async def _stored(self, provider: str, job: str, report: JobReport, body_hash: str) -> Delivered:
@@ -92,13 +89,6 @@ class WebhookIntake:
             await self._store.count_drop(provider, DropReason.BAD_SIGNATURE)
         except RetryLater:
             _log.warning("a delivery to %s with no good signature could not be counted", provider)
-
-    async def _nudge(self, events: Sequence[Event]) -> None:
-        try:
-            async with asyncio.timeout(NUDGE_S):
-                await self._send(events)
-        except (TimeoutError, RetryLater):
-            _log.warning("the event of an ended job was not sent in time; the sweep sends it")
 
 
 def _uuid(written: str) -> UUID | None:
