@@ -65,9 +65,10 @@ class Load:
         late: believed deliveries that were answered after 300 ms.
         p50_ms: of believed deliveries, from the time each was due; so ``p99_ms``, ``max_ms``.
         forged_p99_ms: of those that were refused.
-        event_requests: in which the events of ended jobs left.
+        event_requests: in which the events of ended jobs left before the answers.
+        swept: events that the sweep sent, because the function server did not take them in time.
         server_cpu_ms: per callback; so ``client_cpu_ms``, ``postgres_cpu_ms``, ``statements``, ``commits``.
-        lost: jobs that have not ended, or of which no event left.
+        lost: jobs that have not ended, or that nobody was told of.
         settled: jobs with exactly one line of usage, after each was settled twice.
     """
 
@@ -82,6 +83,7 @@ class Load:
     max_ms: float
     forged_p99_ms: float
     event_requests: int
+    swept: int
     statements: float
     commits: float
     server_cpu_ms: float
@@ -141,12 +143,13 @@ async def load(url: str, events: EventTaker, *, rate: float, seconds: float) -> 
             max_ms=times[-1],
             forged_p99_ms=quantile(refused, 0.99),
             event_requests=requests,
+            swept=proof["swept"],
             statements=counts["statements"] / count,
             commits=counts["commits"] / count,
             server_cpu_ms=counts["cpu_s"] / count * 1000,
             postgres_cpu_ms=counts["postgres_cpu_s"] / count * 1000,
             client_cpu_ms=computed / count * 1000,
-            lost=0,
+            lost=about + _WARM - min(proof["ended"], len(set(events.jobs))),
             settled=proof["paid_once"] - _WARM,
         ),
         counts["server_version"],

@@ -41,7 +41,7 @@ select
     (select count(*) from agent.provider_jobs) as made,
     (select count(*) from agent.provider_jobs where state = 'completed') as ended,
     (select count(*) from agent.idempotency_keys where scope = 'webhook.' || %(provider)s) as claims,
-    (select count(distinct data ->> 'job_id') from agent.outbox where data ? 'job_id') as events,
+    (select count(*) from agent.outbox where data ? 'job_id') as events,
     (select count(*) from agent.outbox where data ? 'job_id' and state <> 'sent') as pending,
     (select count(*) from agent.provider_jobs j
         where (select count(*) from agent.ai_usage_log u where u.id = j.usage_id and u.cost = %(price)s) = 1) as paid_once,
@@ -151,9 +151,10 @@ def measuring_routes(stage: Stage, run_id: UUID) -> APIRouter:
         await stage.platform.usage.set_price(
             organization_id=None, provider=PROVIDER, item="*", unit="credit", unit_price=_CREDIT, user_id=None
         )
+        swept = await stage.platform.outbox.sweep(limit=len(every))
         await asyncio.gather(*(settle(job) for job in [*every, *every]))
         found = await stage.platform.database.one(_PROVED, {"provider": PROVIDER, "price": _CREDIT})
-        return dict(found or {})
+        return {**(found or {}), "swept": swept}
 
     return router
 
