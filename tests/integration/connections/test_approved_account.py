@@ -140,6 +140,25 @@ async def test_nobody_is_asked_about_a_call_that_has_no_account_to_act_in(
     assert used(stage) == []
 
 
+@pytest.mark.guarantee("B1")
+@pytest.mark.parametrize(("length", "listed"), [(4, 10), (200, 7)])
+async def test_of_many_accounts_the_model_reads_whole_lines_and_how_many_are_left(
+    stage: "VaultStage", length: int, listed: int
+) -> None:
+    async with opened(stage, [sender(stage)], Calls([one()])) as h:
+        made = [
+            await stage.key(
+                f"api-key-value-{number}", label=f"{number:02}".ljust(length, "x"), account={"email": "a" * length}
+            )
+            for number in range(12)
+        ]
+        run_id = await h.start()
+        await h.settle(run_id)
+        said = await told(h, run_id)
+        assert [str(one.id) in said for one in made] == [True] * listed + [False] * (12 - listed)
+        assert f"{12 - listed} more are not listed" in said
+
+
 @pytest.mark.guarantee("A1", "B2")
 async def test_the_card_names_the_account_and_no_secret_of_it(stage: "VaultStage") -> None:
     key = "api-key-value-of-ada"

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from agentic.contract.results import ErrorCode
 from agentic.services.connections.models import ConnectionState, StoredConnection
-from agentic.services.tools.connections import Unconnected
+from agentic.services.tools.connections import Unconnected, account_name
 
 
 def chosen(found: Sequence[StoredConnection], *, connection_id: UUID | None) -> StoredConnection | Unconnected:
@@ -24,11 +24,16 @@ def chosen(found: Sequence[StoredConnection], *, connection_id: UUID | None) -> 
         return Unconnected(code=ErrorCode.NOT_FOUND) if named is None else _usable(named)
     kept = [one for one in found if one.state is not ConnectionState.REVOKED]
     if len(kept) > 1:
-        choices = tuple(f"{one.id} {one.label}" for one in kept)
-        return Unconnected(code=ErrorCode.CONNECTION_AMBIGUOUS, choices=choices)
+        return Unconnected(code=ErrorCode.CONNECTION_AMBIGUOUS, choices=tuple(_choice(one) for one in kept))
     if kept:
         return _usable(kept[0])
     return Unconnected(code=ErrorCode.CONNECTION_REVOKED if found else ErrorCode.CONNECTION_REQUIRED)
+
+
+def _choice(one: StoredConnection) -> str:
+    """What whoever chooses reads of it. A model that was told an address finds the account by it."""
+    ended = "" if one.state is ConnectionState.CONNECTED else ", which must be connected again"
+    return f"{one.id} {account_name(one.label, one.account)}{ended}"
 
 
 def _usable(one: StoredConnection) -> StoredConnection | Unconnected:

@@ -4,11 +4,14 @@ A call that was given an account keeps it: the one that an attempt used whose ef
 """
 
 import contextlib
+from collections.abc import Sequence
+from itertools import accumulate
 from uuid import UUID
 
 from agentic.contract.results import ErrorCode, Said
 from agentic.services.tools.attempt import Attempt, Prepared, Refused
 from agentic.services.tools.connections import CONNECTION_ARGUMENT, Connection, ConnectionPort, Unconnected
+from agentic.services.tools.result_boundary import MAX_SAID_CHARS, said_text
 
 _MAX_CHOICES = 10
 
@@ -87,5 +90,14 @@ def _refused(call: Prepared, why: Unconnected) -> Refused:
         return Refused(
             why.code, detail=f"The tool takes no {CONNECTION_ARGUMENT}, so only one account may be connected."
         )
-    said = Said(by="domain", text="\n".join(why.choices[:_MAX_CHOICES]))
-    return Refused(why.code, detail=f"/{CONNECTION_ARGUMENT}: name one of these.", said=said)
+    listed = _listed(why.choices)
+    left = len(why.choices) - len(listed)
+    more = f" {left} more are not listed; ask the user for the id of one." if left else ""
+    said = Said(by="domain", text=said_text("\n".join(listed), call.at.secrets))
+    return Refused(why.code, detail=f"/{CONNECTION_ARGUMENT}: name one of these.{more}", said=said)
+
+
+def _listed(choices: Sequence[str]) -> Sequence[str]:
+    """As many as are said whole."""
+    lengths = accumulate(len(choice) + 1 for choice in choices[:_MAX_CHOICES])
+    return choices[: sum(length <= MAX_SAID_CHARS for length in lengths)]

@@ -63,6 +63,13 @@ class Account:
     credential: Credential = field(repr=False)
 
 
+def account_name(label: str, facts: Mapping[str, str]) -> str:
+    """An account as people and models read it: its label, and the address that its facts name, such as ``Ada (ada@fjord.example)``."""
+    address = next((facts[name] for name in ADDRESS_FACTS if facts.get(name)), None)
+    short = _clipped(label)
+    return short if address is None or address in short else f"{short} ({_clipped(address)})"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unconnected:
     """No connection may be used."""
@@ -70,7 +77,7 @@ class Unconnected:
     code: ErrorCode
     """``connection_required``, ``_expired`` (also of a secret that does not open), ``_revoked``, ``_ambiguous``; or ``not_found``."""
     choices: tuple[str, ...] = ()
-    """Which ones there are, for ``connection_ambiguous``: id and label of each."""
+    """Which ones there are, for ``connection_ambiguous``: id and name of each."""
 
 
 class ConnectionPort(Protocol):
@@ -139,10 +146,8 @@ class Connection:
 
     @property
     def name(self) -> str:
-        """As a person reads it: the label, and the address that the facts name, such as ``Ada's mail (ada@fjord.example)``."""
-        address = next((self.account[fact] for fact in ADDRESS_FACTS if self.account.get(fact)), None)
-        label = _clipped(self.label)
-        return label if address is None or address in label else f"{label} ({_clipped(address)})"
+        """As a person reads it; see ``account_name``."""
+        return account_name(self.label, self.account)
 
     def without_credential(self) -> "Connection":
         """The same account for whoever may name it and not act in it, such as a preview (A6)."""

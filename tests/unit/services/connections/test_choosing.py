@@ -7,18 +7,18 @@ import pytest
 
 from agentic.services.connections.choosing import chosen
 from agentic.services.connections.models import Binding, ConnectionState, Kind, StoredConnection
-from agentic.services.tools.connections import Unconnected
+from agentic.services.tools.connections import Unconnected, account_name
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 ORGANIZATION = uuid4()
 
 
-def stored(state: str) -> StoredConnection:
+def stored(state: str, **account: str) -> StoredConnection:
     binding = Binding(organization_id=ORGANIZATION, id=uuid4(), provider="mail", kind=Kind.API_KEY)
     return StoredConnection(
         binding=binding,
         label=f"{state} box",
-        account={},
+        account=account,
         state=ConnectionState(state),
         scopes=(),
         sealed=None,
@@ -74,7 +74,30 @@ def test_an_id_that_names_nothing_here_is_not_found() -> None:
 
 
 def test_an_ambiguous_call_learns_which_accounts_there_are() -> None:
-    rows = [stored("connected"), stored("needs_reauth"), stored("revoked")]
+    rows = [
+        stored("connected", address="ada@fjord.example"),
+        stored("connected", grant_id="g-1", email="bo@fjord.example"),
+        stored("needs_reauth"),
+        stored("revoked"),
+    ]
     found = chosen(rows, connection_id=None)
     assert isinstance(found, Unconnected)
-    assert found.choices == (f"{rows[0].id} connected box", f"{rows[1].id} needs_reauth box")
+    assert found.choices == (
+        f"{rows[0].id} connected box (ada@fjord.example)",
+        f"{rows[1].id} connected box (bo@fjord.example)",
+        f"{rows[2].id} needs_reauth box, which must be connected again",
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "facts", "name"),
+    [
+        ("Ada", {}, "Ada"),
+        ("Ada", {"grant_id": "g-1"}, "Ada"),
+        ("Ada", {"email": "", "address": "ada@fjord.example"}, "Ada (ada@fjord.example)"),
+        ("ada@fjord.example", {"email": "ada@fjord.example"}, "ada@fjord.example"),
+        ("a" * 200, {"email": "b" * 200}, f"{'a' * 119}… ({'b' * 119}…)"),
+    ],
+)
+def test_an_account_is_known_by_its_label_and_its_address(label: str, facts: dict[str, str], name: str) -> None:
+    assert account_name(label, facts) == name
