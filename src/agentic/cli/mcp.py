@@ -101,14 +101,21 @@ def list_tools(context: typer.Context, name: Name, organization: Organization = 
 @app.command()
 def verify(context: typer.Context, name: Name, organization: Organization = None, as_json: Json = False) -> None:
     """Look at what a server offers now. It is written down, and nothing else changes. Exits 1 when it cannot be used."""
-    from agentic.cli.mcp_desk import at_desk
+    from agentic.cli.mcp_desk import Unusable, at_desk
 
-    async def act(desk: "ServerDesk") -> "Standing":
-        await desk.verify(name)
-        return await desk.servers.server(desk.organization_id, name)
+    async def act(desk: "ServerDesk") -> "tuple[Standing, Unusable | None]":
+        unusable = None
+        try:
+            await desk.verify(name)
+        except Unusable as failure:
+            unusable = failure
+        return await desk.servers.server(desk.organization_id, name), unusable
 
-    standing = at_desk(settings_of(context).folder, organization, act)
-    _show_standing(standing, "{count} tools", as_json=as_json)
+    standing, unusable = at_desk(settings_of(context).folder, organization, act)
+    if unusable is None or as_json:
+        _show_standing(standing, "{count} tools", as_json=as_json, failure=unusable)
+    if unusable is not None:
+        raise unusable
 
 
 @app.command()
@@ -170,6 +177,7 @@ def approve(
 ) -> None:
     """Approve tools as a server declares them now. Without any, all of them, and what it withdrew is forgotten."""
     from agentic.cli.mcp_desk import at_desk
+    from agentic.cli.safe_text import safe_line
 
     async def act(desk: "ServerDesk") -> tuple[str, ...]:
         shown = await desk.servers.server(desk.organization_id, name)
@@ -185,7 +193,7 @@ def approve(
     if as_json:
         show_json({"server_id": name, "approved": list(anew)})
     elif anew:
-        say(f"approved as declared now: {', '.join(anew)}")
+        say(f"approved as declared now: {', '.join(map(safe_line, anew))}")
     else:
         say("everything named was approved so already")
 
@@ -207,6 +215,7 @@ def classify(
     """Say what a server's tools do, or one of them. What you leave out is taken for the most restrictive there is."""
     from agentic.cli.mcp_desk import at_desk
     from agentic.cli.mcp_views import class_words, server_view
+    from agentic.cli.safe_text import safe_line
 
     said = classification(side_effects, risk, idempotency, parallel_safe=parallel_safe)
     if inherit and (said is not None or tool is None):
@@ -225,7 +234,7 @@ def classify(
     if as_json:
         show_json(server)
     else:
-        of = f"{tool} of {name}" if tool else f"every tool of {name} that has no class of its own"
+        of = f"{safe_line(tool)} of {name}" if tool else f"every tool of {name} that has no class of its own"
         as_all = " as every tool without a class of its own" if inherit else ""
         say(f"{of} is {class_words(server, None if inherit else tool)}{as_all}")
 
@@ -261,17 +270,18 @@ def retire(
         say(f"its home {home} is removed")
 
 
-def _show_standing(standing: "Standing", more: str, *, as_json: bool) -> None:
+def _show_standing(standing: "Standing", more: str, *, as_json: bool, failure: Exception | None = None) -> None:
     """A server that was acted on, with its tools.
 
     Args:
         more: said behind its state; ``{count}`` is how many tools it has.
+        failure: why it cannot be used, for programs.
     """
     from agentic.cli.mcp_views import server_view, tool_table, tool_views
 
     server, tools = server_view(standing.server), tool_views(standing)
     if as_json:
-        show_json({"server": server, "tools": tools})
+        show_json({"server": server, "tools": tools, **({} if failure is None else {"failure": str(failure)})})
     else:
         show(tool_table(tools))
         say(f"{server['server_id']} is {server['state']}; {more.format(count=len(tools))}")

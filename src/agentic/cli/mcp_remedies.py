@@ -12,9 +12,10 @@ _REMEDIES: Final = {
     "through it",
     Trouble.EGRESS: "let its origin through with AGENTIC_EGRESS_ALLOW, or have the operator add it with --operator",
     Trouble.CONNECT: "see whether it runs and can be reached from here; a stdio server says why on stderr",
-    Trouble.CONNECT_TIMEOUT: "start it by hand and see what it waits for; one that needs that long is given it with 'agentic mcp configure "
-    "{name} --connect-timeout 120'",
-    Trouble.HANDSHAKE: "it does not speak the protocol here; start it by hand and see what it writes to standard output",
+    Trouble.CONNECT_TIMEOUT: "see whether it is up, or start its command by hand and see what it waits for; one that needs that long "
+    "is given it with 'agentic mcp configure {name} --connect-timeout 120'",
+    Trouble.HANDSHAKE: "what answers does not speak the protocol; check the address of --url, or start the command by hand and see what it "
+    "writes to standard output",
     Trouble.DECLINED: "it asks for a model's answer, for folders or for a form before it answers anything, and nobody gets those here; "
     "see whether it can be started without",
     Trouble.UNAUTHORIZED: "give the connection a credential that is good: 'agentic connections reconnect'",

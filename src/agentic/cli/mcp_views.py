@@ -34,6 +34,7 @@ __all__ = [
     "tool_views",
 ]
 
+_NAME_WIDTH: Final = 32
 _MARKS: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -67,8 +68,10 @@ def server_sheet(server: JsonObject) -> RenderableType:
 
 
 def tool_table(tools: JsonArray) -> Table:
-    """Tools, a row each."""
+    """Tools, a row each. A stranger's name is broken where it is long, so that it takes no other cell's room."""
     table = _table("tool", "state", "class", "remote name", "note")
+    remote_name = table.columns[3]
+    remote_name.no_wrap, remote_name.overflow, remote_name.max_width = False, "fold", _NAME_WIDTH
     for each in tools:
         one = _object(each)
         said = _said(one["class"]) if "class" in one else ""

@@ -128,6 +128,7 @@ class PostgresServerStore:
         before, done, after = await self._change("activate", params)
         if not done["activated"]:
             _check_permitted(before)
+            _check_not_retired(before)
             if before["state"] != ServerState.VERIFIED:
                 raise Conflict(f"the server {server_id} is {before['state']}; only a verified one is activated")
             raise _offers_something_else(server_id)
@@ -150,6 +151,7 @@ class PostgresServerStore:
         before, done, _ = await self._change("approve", params)
         if not done["open"]:
             _check_permitted(before)
+            _check_not_retired(before)
             if before["state"] not in (ServerState.ACTIVE, ServerState.DEGRADED):
                 raise Conflict(
                     f"the server {server_id} is {before['state']}; its tools are approved when it is activated"

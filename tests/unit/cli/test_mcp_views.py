@@ -113,6 +113,17 @@ def test_each_tool_has_the_state_that_its_approval_and_its_server_give_it() -> N
     assert json.loads(json.dumps(views)) == views
 
 
+def test_a_tool_with_a_long_name_takes_no_other_tools_state_out_of_the_table() -> None:
+    offered = catalog(declared("x" * 128), declared("find"), {**declared("y" * 5_000)})
+    views = tool_views(Standing(server=STDIO, offered=offered, approved={}))
+    console = Console(width=120, color_system=None, force_terminal=False)
+    with console.capture() as capture:
+        console.print(tool_table(views))
+    text = capture.get()
+    assert (text.count("waiting"), text.count("rejected")) == (2, 1)
+    assert "high risk, non-idempotent" in text
+
+
 @pytest.mark.guarantee("A1")
 def test_a_servers_words_move_no_cursor_and_turn_no_line() -> None:
     hostile = "Nice\x1b[2J\u202etool\nsecond line"
