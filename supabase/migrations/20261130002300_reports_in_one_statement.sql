@@ -11,9 +11,10 @@ create function agent.take_report(
 ) returns table (dropped text, events jsonb)
 language plpgsql set search_path = '' as $$
 declare
-    known agent.provider_jobs;
+    known record;
 begin
-    select * into known from agent.provider_jobs j where j.id = of_job and j.provider = of_provider;
+    select j.organization_id, j.provider_job_id, j.state, j.cost, j.terminal_at into known from agent.provider_jobs j
+    where j.id = of_job and j.provider = of_provider;
     if not found then
         return query select 'unknown_job', '[]'::jsonb;
         return;
