@@ -6,6 +6,8 @@ worker which run to lead: it sweeps, and leads what it is nudged to.
 """
 
 import asyncio
+import encodings.idna
+import gc
 import json
 import os
 import signal
@@ -20,13 +22,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import agno.agent
+import agno.team
 from pydantic import BaseModel
 
 from agentic.bootstrap import App, Platform, open_platform
 from agentic.contract.principal import Principal, Role
 from agentic.local.crash_points import AFTER_ANSWER, CrashPoint
 from agentic.local.crash_points.dying import DyingBus, DyingDatabase, dying_model, dying_tool
+from agentic.runtime.agent.agno import runtime
 from agentic.runtime.agent.agno.scripted import ScriptedModel
 from agentic.runtime.agent.definition import AgentDefinition
 from agentic.runtime.agent.script import Call, Calls, Say, Turn
@@ -47,7 +50,7 @@ WATERMARKS = ("at_claim", "at_transport")
 AT_ONCE = 6
 LIMIT_S = 40
 ORGANIZATION, REQUESTER, APPROVER = UUID(int=1), UUID(int=2), UUID(int=3)
-assert agno.agent.__name__  # imported before the forks
+assert agno.team.__name__ and encodings.idna.__name__ and runtime.__name__  # imported before the forks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,6 +304,8 @@ def one_cell(cell: Cell, url: str, origin: str, folder: Path) -> Cell:
 def main(arguments: Sequence[str]) -> None:
     """All cells, several at once."""
     url, folder = os.environ["CRASH_MATRIX_URL"], Path(arguments[0])
+    gc.collect()
+    gc.freeze()  # else each fork walks, and so copies, all of it
     server = HTTPServer(("127.0.0.1", 0), Provider)
     origin = f"http://127.0.0.1:{server.server_port}"
     Provider.folder = folder

@@ -78,13 +78,17 @@ class Warm:
             timeout_s: it is killed after so long.
 
         Raises:
-            TimeoutError: it was killed.
+            TimeoutError: it was killed; the message holds what it had said.
         """
         with _file(typed) as given, _file() as out, _file() as err:
             with self.started(
                 call, *arguments, folder=folder, environment=environment, streams=(given, out, err)
             ) as process:
-                code = process.wait(timeout_s)
+                try:
+                    code = process.wait(timeout_s)
+                except TimeoutError:
+                    said = f"{_text(out)}{_text(err)}"
+                    raise TimeoutError(f"{call} goes on after {timeout_s:g} s; so far it said:\n{said}") from None
             return Ended(code=code, out=_text(out), err=_text(err))
 
     @contextmanager

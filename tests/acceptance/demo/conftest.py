@@ -1,4 +1,7 @@
-"""Runs the real command line: as a program whose output is read, and at a terminal where somebody types."""
+"""Runs the real command line: as a program whose output is read, and at a terminal where somebody types.
+
+At the terminal an interpreter starts from nothing; a program whose output is read is forked where everything is imported.
+"""
 
 import asyncio
 import contextlib
@@ -18,6 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from warm_commands import COMMANDS, DEMO
+from warm_processes import Warm
 
 PATIENCE_S = 150.0
 """For machines that are busy with other things."""
@@ -95,24 +101,21 @@ class Agentic:
 
     folder: Path
     environment: Mapping[str, str]
+    warm: Warm
+    turn: asyncio.Lock
 
     async def run(self, *arguments: str, **variables: str) -> Ended:
-        process = await asyncio.create_subprocess_exec(
-            *_PROGRAM,
-            *("--folder", str(self.folder)),
-            *arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**self.environment, **variables},
-        )
-        talking = asyncio.ensure_future(process.communicate())
-        done, _ = await asyncio.wait({talking}, timeout=PATIENCE_S)
-        if not done:
-            process.kill()
-        stdout, stderr = await talking
-        assert done, f"not done within {PATIENCE_S:.0f} s:\n{stderr.decode()}"
-        return Ended(status=process.returncode or 0, stdout=stdout.decode(), stderr=stderr.decode())
+        """One after the other, also when they are asked for at once."""
+        async with self.turn:
+            ended = await asyncio.to_thread(
+                self.warm.run,
+                "agentic.cli:main",
+                *("--folder", str(self.folder)),
+                *arguments,
+                environment={**self.environment, **variables},
+                timeout_s=PATIENCE_S,
+            )
+        return Ended(status=ended.code, stdout=ended.out, stderr=ended.err)
 
     @asynccontextmanager
     async def at_terminal(self, *arguments: str) -> AsyncIterator[Terminal]:
@@ -153,17 +156,27 @@ def _workers(marker: str) -> list[int]:
     return found
 
 
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """Forks the commands of this test run."""
+    processes = Warm(*COMMANDS, *DEMO)
+    yield processes
+    processes.close()
+
+
 @pytest.fixture
-def agentic() -> Iterator[Callable[..., Agentic]]:
+def agentic(warm: Warm) -> Iterator[Callable[..., Agentic]]:
     """Makes a command line with a fresh folder; keyword arguments are variables of its environment."""
     # not pytest's own folder: as root, the account that runs Postgres may not enter it
     parent = Path(tempfile.mkdtemp(prefix="agentic-demo-"))
     parent.chmod(0o711)
+    turn = asyncio.Lock()
     kept = {name: value for name, value in os.environ.items() if name not in _UNSET}
 
     def make(**variables: str) -> Agentic:
         folder = parent / uuid.uuid4().hex[:8]
-        return Agentic(folder=folder, environment={**kept, "AGENTIC_TEST_MARK": str(folder), **variables})
+        environment = {**kept, "AGENTIC_TEST_MARK": str(folder), **variables}
+        return Agentic(folder=folder, environment=environment, warm=warm, turn=turn)
 
     yield make
     shutil.rmtree(parent)

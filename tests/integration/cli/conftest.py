@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,6 @@ from uuid import UUID, uuid4
 import pytest
 from pydantic import BaseModel
 
-import agentic.cli
 from agentic.bootstrap import App, open_platform
 from agentic.contract.events import Event
 from agentic.contract.principal import Principal, Role
@@ -25,16 +23,11 @@ from agentic.services.approvals.models import Verdict
 from agentic.services.connections.fixed import FixedConnections
 from agentic.services.tools.context import CallContext
 from agentic.services.tools.declarations import vendor_tool
+from warm_commands import COMMANDS
 from warm_processes import Ended, Warm
 
 COMMAND_S = 50
 PROGRAM = [sys.executable, "-c", "from agentic.cli import main; main()"]
-# what commands import while they run
-IMPORTED = [
-    *(f"agentic.cli.{module.name}" for module in pkgutil.iter_modules(agentic.cli.__path__)),
-    *("agentic.bootstrap.opening", "agentic.runtime.agent.agno.runtime", "agentic.services.mcp.session"),
-    *("agentic.services.mcp.http", "agentic.services.mcp.stdio"),
-]
 
 
 @dataclass
@@ -106,7 +99,7 @@ class Seed:
 @pytest.fixture(scope="session")
 def warm() -> Iterator[Warm]:
     """Forks the commands of this test run."""
-    processes = Warm(*IMPORTED)
+    processes = Warm(*COMMANDS)
     yield processes
     processes.close()
 
