@@ -53,8 +53,7 @@ class PostgresApprovalStore:
         return [row["id"] for row in await self._db.all(self._sql["expire"], params)]
 
     async def role(self, organization_id: UUID, user_id: UUID) -> Role | None:
-        row = await self._db.one(self._sql["member"], {"organization_id": organization_id, "user_id": user_id})
-        return None if row is None else Role(row["role"])
+        return await self._members.role(organization_id, user_id)
 
     async def put_member(self, organization_id: UUID, user_id: UUID, role: Role) -> None:
         """Make a person a member, or change the role."""

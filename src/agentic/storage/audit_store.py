@@ -9,6 +9,7 @@ from uuid import UUID
 from agentic.contract.principal import Role
 from agentic.services.audit.models import Chain, ChainFacts, Finding, FindingKind, SuspectLine
 from agentic.storage.database import Database
+from agentic.storage.member_store import PostgresMemberStore
 from agentic.storage.queries import load_queries
 
 
@@ -18,7 +19,7 @@ class PostgresAuditStore:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._sql = load_queries("audit")
-        self._people = load_queries("approvals")
+        self._members = PostgresMemberStore(database)
 
     async def known(self, organization_id: UUID, run_id: UUID) -> bool:
         key = {"organization_id": organization_id, "run_id": run_id}
@@ -46,8 +47,7 @@ class PostgresAuditStore:
         return found
 
     async def role(self, organization_id: UUID, user_id: UUID) -> Role | None:
-        row = await self._db.one(self._people["member"], {"organization_id": organization_id, "user_id": user_id})
-        return None if row is None else Role(row["role"])
+        return await self._members.role(organization_id, user_id)
 
 
 def _facts(chain: Chain, row: Mapping[str, Any]) -> ChainFacts:

@@ -14,6 +14,8 @@ from agentic.storage.database import Database
 from agentic.storage.encoding import jsonb
 from agentic.storage.queries import load_queries
 
+_CHANGES = 20
+
 
 class PostgresCatalogueStore:
     """Publishes contracts, and reads and changes live state. Implements ``LiveStates``."""
@@ -50,13 +52,13 @@ class PostgresCatalogueStore:
         rows = await self._db.all(self._sql["list"], {"organization_id": organization_id, "tool": None})
         return [_tool(row, _spec(row)) for row in rows]
 
-    async def tool(self, organization_id: UUID, name: str, *, changes: int = 20) -> dict[str, Any]:
+    async def tool(self, organization_id: UUID, name: str) -> dict[str, Any]:
         """Everything about one tool: its newest contract whole, every version of it, its live state, and its last changes.
 
         Raises:
             NotFound: the database knows no such tool.
         """
-        params = {"organization_id": organization_id, "tool": name, "limit": changes}
+        params = {"organization_id": organization_id, "tool": name, "limit": _CHANGES}
         row = await self._db.one(self._sql["list"], params)
         if row is None:
             raise _unknown(name)

@@ -17,6 +17,7 @@ from agentic.services.tools.models import IdempotencyClass
 from agentic.services.tools.ports import JournalRow
 from agentic.storage.database import Database
 from agentic.storage.encoding import text
+from agentic.storage.member_store import PostgresMemberStore
 from agentic.storage.queries import load_queries
 
 
@@ -26,7 +27,7 @@ class PostgresJournalStore:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._sql = load_queries("journal")
-        self._people = load_queries("approvals")
+        self._members = PostgresMemberStore(database)
 
     async def list_uncertain(self, organization_id: UUID, *, run_id: UUID | None) -> Sequence[UncertainCall]:
         rows = await self._db.all(self._sql["list_uncertain"], {"organization_id": organization_id, "run_id": run_id})
@@ -57,8 +58,7 @@ class PostgresJournalStore:
         return await self._db.one(self._sql["deny"], params) is not None
 
     async def role(self, organization_id: UUID, user_id: UUID) -> Role | None:
-        row = await self._db.one(self._people["member"], {"organization_id": organization_id, "user_id": user_id})
-        return None if row is None else Role(row["role"])
+        return await self._members.role(organization_id, user_id)
 
     async def take_stale(
         self, tools: Sequence[str], *, grace_s: float, lease_s: float, limit: int

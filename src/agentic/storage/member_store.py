@@ -20,7 +20,7 @@ class Member:
 
 
 class PostgresMemberStore:
-    """Lists members and gives roles. Asks nobody's leave: whoever reaches it decides who may."""
+    """Reads members and gives roles. Asks nobody's leave: whoever reaches it decides who may."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -31,6 +31,11 @@ class PostgresMemberStore:
         rows = await self._db.all(self._sql["list"], {"organization_id": organization_id})
         members = [Member(user_id=row["user_id"], role=Role(row["role"]), since=row["created_at"]) for row in rows]
         return sorted(members, key=lambda member: (-tuple(Role).index(member.role), member.since))
+
+    async def role(self, organization_id: UUID, user_id: UUID) -> Role | None:
+        """The role of a person; ``None`` for nobody of the organization."""
+        row = await self._db.one(self._sql["role"], {"organization_id": organization_id, "user_id": user_id})
+        return None if row is None else Role(row["role"])
 
     async def put(self, organization_id: UUID, user_id: UUID, role: Role) -> None:
         """Make a person a member, or change the role. Counts at the next decision and call (D2)."""

@@ -52,11 +52,6 @@ class Supervisor:
         self._workers: dict[int, WorkerProcess] = {}
         self._keepers: list[asyncio.Task[None]] = []
 
-    @property
-    def pids(self) -> list[int]:
-        """The processes at work."""
-        return [worker.pid for worker in self._workers.values() if worker.running]
-
     async def __aenter__(self) -> Self:
         try:
             async with asyncio.TaskGroup() as starting:

@@ -8,13 +8,12 @@ from agentic.services.policy.engine import PolicyEngine
 from agentic.services.policy.explain import Explanation
 from agentic.services.policy.facts import Fact, FactRegistry, FactResolver
 from agentic.services.policy.lint import Finding, RuleRefused
-from agentic.services.policy.matrix import BuiltInPolicy, decide
+from agentic.services.policy.matrix import decide
 from agentic.services.policy.rules import Rule, RuleDraft, RuleEffect
 from agentic.services.policy.service import PolicyService
 
 __all__ = [
     "PACKAGED_RULES",
-    "BuiltInPolicy",
     "Explanation",
     "Fact",
     "FactRegistry",

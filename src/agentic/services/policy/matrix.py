@@ -53,11 +53,3 @@ def unruled(question: PolicyQuestion) -> Decision:
 
 def _decision(effect: Literal["allow", "deny", "require_approval"], rule: str, reason: str) -> Decision:
     return Decision(effect=effect, rule_id=rule, rule_version=VERSION, reason=reason)
-
-
-class BuiltInPolicy:
-    """The matrix alone behind the invoker's policy port; `engine.PolicyEngine` puts rules over it."""
-
-    async def decide(self, question: PolicyQuestion) -> Decision:
-        """Decide one call; asks nobody, so it is never unreachable."""
-        return decide(question)

@@ -35,14 +35,12 @@ class Retention:
         *,
         bodies: BodiesElsewhere | None = None,
         periods: RetentionPeriods | None = None,
-        trees: int = TREES,
         rows: int = ROWS,
         batches: int = BATCHES,
     ) -> None:
         self._store = store
         self._bodies = bodies
         self._periods = periods or RetentionPeriods()
-        self._trees = trees
         self._rows = rows
         self._batches = batches
 
@@ -100,11 +98,11 @@ class Retention:
         try:
             for _ in range(self._batches):
                 trees = await self._store.outlived_trees(
-                    days=days, with_bodies_elsewhere=self._bodies is not None, limit=self._trees
+                    days=days, with_bodies_elsewhere=self._bodies is not None, limit=TREES
                 )
                 for tree in trees:
                     gone += await self._forget(tree, days)
-                if len(trees) < self._trees:
+                if len(trees) < TREES:
                     return gone, False
         except RetryLater as error:
             _log.warning("runs whose time is over wait for the next sweep: %s", error)

@@ -81,7 +81,3 @@ select gen_random_uuid(), organization_id, id, %(event_name)s,
     jsonb_build_object('organization_id', organization_id, 'run_id', id, 'lane', lane)
 from woken
 returning id
-
--- name: member
--- The role of a person in an organization.
-select role from agent.members where organization_id = %(organization_id)s and user_id = %(user_id)s

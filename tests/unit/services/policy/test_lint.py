@@ -28,10 +28,11 @@ FACTS = FactRegistry(
         Fact(name="recipient_is_new", type="bool", resolve=_no),
         Fact(name="open_deals", type="number", resolve=_no),
         Fact(name="url_seen", type="bool", resolve=_no),
+        Fact(name="account", resolve=_no),
     ]
 )
 TOOLS = [
-    spec("email.send", arguments=Email, policy_facts=("recipient_is_new", "open_deals")),
+    spec("email.send", arguments=Email, policy_facts=("recipient_is_new", "open_deals", "account")),
     spec("crm.search", arguments=Search, side_effects=SideEffects.READ, risk=Risk.LOW),
     spec("web.fetch", arguments=Search, side_effects=SideEffects.READ, risk=Risk.LOW, egress="open"),
 ]
@@ -115,6 +116,11 @@ def test_a_condition_that_fails_on_a_made_up_call_is_a_warning() -> None:
     [finding] = found("int(args.to) > 5")
     assert finding.severity == "warning"
     assert "made-up call" in finding.message
+
+
+def test_a_fact_of_any_shape_has_no_made_up_value_to_be_tried_with() -> None:
+    assert found("facts.account && args.to == 'x'") == []
+    assert found("facts.account.tier == 'gold'") == []
 
 
 def test_a_schema_that_admits_other_arguments_admits_other_names() -> None:
