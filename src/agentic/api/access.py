@@ -1,4 +1,4 @@
-"""The dependency every route but health has: an authenticated caller who is a member of the organization, read at each request."""
+"""The dependency of every route under ``/v1``: an authenticated caller who is a member of the organization, read at each request."""
 
 from collections.abc import Awaitable, Callable
 
