@@ -63,6 +63,8 @@ def _approval(approval: Json) -> RenderableType:
     line.append(f"  {rule}: {short(approval['reason'])}", style="cyan")
     waited = duration(approval["created_at"], approval["decided_at"])
     line.append(f"  waited {waited}" if waited else f"  waits since {moment(approval['created_at'])}", style="dim")
+    if approval.get("account"):
+        line.append(f"  in {safe_line(approval['account'])}", style="dim")
     if approval["decided_by"]:
         line.append(f"  by {approval['decided_by']} at {moment(approval['decided_at'])}", style="dim")
     if approval["comment"]:

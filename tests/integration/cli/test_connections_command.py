@@ -139,6 +139,13 @@ def test_without_a_good_key_nothing_is_written_and_the_remedy_is_named(vault: "S
     assert _count(vault) == 0
 
 
+def test_what_no_mailbox_is_called_is_refused_before_anybody_approves_an_email_from_it(vault: "Shell") -> None:
+    for grant, code in (("a/b", 2), ("..", 2), ("11111111-1111-4111-8111-111111111111", 0), ("ada@fjord.example", 0)):
+        named = ("--account", f"grant_id={grant}", "--label", f"mailbox {grant}")
+        added = vault("connections", "add", "nylas", "--secret-stdin", *named, typed=f"{SECRET}\n")
+        assert (added.code, "no id of a mailbox" in added.err) == (code, code == 2), added.err
+
+
 def test_a_label_is_taken_once(vault: "Shell") -> None:
     assert add(vault, "--secret-stdin").code == 0
     twice = add(vault, "--secret-stdin")

@@ -44,7 +44,9 @@ async def test_an_approved_email_leaves_once_with_its_key_and_is_counted_once(da
         [claim] = await journal(h, told.run_id)
     [sent] = mail.store.messages
     [attempt] = mail.store.attempts
-    assert told.shown == ["one message from nylas to 2 new recipients: per@fjord.example, ida@nordlys.example; subject: Hello"]
+    assert told.shown == [
+        "one message from nylas to 2 new recipients: per@fjord.example, ida@nordlys.example; subject: Hello"
+    ]
     assert told.data == {"message_id": sent.id, "thread_id": sent.thread_id}
     assert json.loads(attempt.body) == {
         "to": [{"email": "per@fjord.example"}, {"email": "ida@nordlys.example"}],
@@ -256,6 +258,22 @@ async def test_the_mailbox_is_the_one_that_the_call_chooses_by_the_fact_of_its_c
         told = await led(h)
     assert told.codes == ["connection_ambiguous", "ok"]
     assert [attempt.path for attempt in mail.store.attempts] == [f"/v3/grants/{GRANT}/messages/send"]
+
+
+@pytest.mark.guarantee("A1")
+async def test_an_approved_email_never_leaves_from_a_mailbox_that_took_the_place_of_the_one_shown(
+    database: str, mail: MailServer
+) -> None:
+    mailboxes, other = Mailboxes({"grant_id": GRANT, "email": "ada@fjord.example"}), Mailboxes({"grant_id": GRANT})
+    async with opened(database, mail, SEND, connections=mailboxes) as h:
+        run_id = await h.start()
+        [card] = (await h.settle(run_id)).pending
+        assert card.shown == (
+            "one message from mailbox 0 (ada@fjord.example) to 1 new recipient: per@fjord.example; subject: Hello"
+        )
+        mailboxes.accounts = other.accounts
+        assert (await led(h, run_id)).codes == ["connection_revoked"]
+    assert mail.store.attempts == []
 
 
 @pytest.mark.parametrize("grant", ["..", "a/b", "a?b=c", ""])

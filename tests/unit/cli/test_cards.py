@@ -182,7 +182,9 @@ def test_a_tree_ends_with_approvals_effects_and_what_is_uncertain() -> None:
         "note": "found by the sweep",
         "at": AT,
     }
-    text = printed(run_tree(tree(approvals=[APPROVAL], effects=[effect], uncertain=[UNCERTAIN])))
+    asked = {**APPROVAL, "account": "Ada's mail"}
+    text = printed(run_tree(tree(approvals=[asked], effects=[effect], uncertain=[UNCERTAIN])))
+    assert "  in Ada's mail" in text
     heads = [line for line in text.splitlines() if line in ("approvals", "effects", "uncertain")]
     assert heads == ["approvals", "effects", "uncertain"]
     assert "found by the sweep" in text
@@ -282,7 +284,9 @@ def test_nothing_in_a_run_can_paint_the_terminal() -> None:
         span("tool", sly, code=sly, input=sly, output=sly, attributes={"policy.effect": sly, "policy.rule": sly}),
         run=dict.fromkeys(texts, sly),
         decisions=[{**decision, "seq": 1, "rule_version": 1, "decided_at": AT}],
-        approvals=[{**APPROVAL, **dict.fromkeys(("tool", "rule_id", "reason", "comment", "arguments_text"), sly)}],
+        approvals=[
+            {**APPROVAL, **dict.fromkeys(("tool", "account", "rule_id", "reason", "comment", "arguments_text"), sly)}
+        ],
         effects=[
             {
                 **dict.fromkeys(("tool", "kind", "outcome_code", "note"), sly),

@@ -18,6 +18,7 @@ from agentic.services.connections.models import (
 from agentic.services.connections.oauth import check_endpoint
 from agentic.services.connections.ports import ConnectionStore
 from agentic.services.connections.secrets import ApiKey, Secret, check, decoded, encoded, values
+from agentic.services.tools.handlers.email.nylas import GRANT_FACT, NYLAS, is_mailbox
 
 _PAGE = 100
 _MAX_LABEL = 200
@@ -104,6 +105,7 @@ class ConnectionService:
         check(kind, secret)
         _check_words(provider, label, header, account or {})
         _check_unspoken(secret, label, account or {})
+        _check_mailbox(provider, account or {})
         binding = Binding(
             organization_id=organization_id,
             id=uuid4(),
@@ -226,6 +228,12 @@ def _is_shown(text: str) -> bool:
 def _check_unspoken(secret: Secret, label: str, account: Mapping[str, str]) -> None:
     if any(value in text for value in values(secret) for text in (label, *account, *account.values())):
         raise ValueError("the label or a fact of the account holds the secret, and both are shown to people")
+
+
+def _check_mailbox(provider: str, account: Mapping[str, str]) -> None:
+    """Before a person approves an email that no mailbox of that name could send."""
+    if provider == NYLAS and not is_mailbox(account.get(GRANT_FACT, "me")):
+        raise ValueError(f"the fact {GRANT_FACT} is no id of a mailbox at Nylas")
 
 
 def _kind(secret: Secret) -> Kind:

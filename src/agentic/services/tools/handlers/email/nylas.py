@@ -49,6 +49,11 @@ def nylas_origin(environment: Mapping[str, str] = os.environ) -> str:
     return origin
 
 
+def is_mailbox(grant: str) -> bool:
+    """Whether a text can name a mailbox at Nylas, and so stand in a path: a grant's id, or an address."""
+    return _GRANT.fullmatch(grant) is not None
+
+
 def messages_path(ctx: CallContext) -> str:
     """The path of the messages of the mailbox that the call's connection stands for.
 
@@ -56,7 +61,7 @@ def messages_path(ctx: CallContext) -> str:
         ConnectionUnusable: the connection names a mailbox in a way that no path may have.
     """
     grant = ctx.connection.account.get(GRANT_FACT, _OWN_GRANT)
-    if not _GRANT.fullmatch(grant):
+    if not is_mailbox(grant):
         raise ConnectionUnusable(
             f"the connection's fact {GRANT_FACT} is no id of a mailbox; connect it with the right one"
         )
