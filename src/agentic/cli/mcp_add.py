@@ -138,7 +138,7 @@ def configure(
             desk, name, changes, launch, with_variables=bool(variables), person=person, verify=not no_verify
         )
 
-    _do(folder, name, organization, act, as_json=as_json, classified=True)
+    _do(folder, name, organization, act, as_json=as_json, classified=True, waits_otherwise=connect_timeout is not None)
 
 
 def _do(
@@ -149,6 +149,7 @@ def _do(
     *,
     as_json: bool,
     classified: bool,
+    waits_otherwise: bool = False,
 ) -> None:
     from agentic.cli.mcp_adding import AddedUnusable
     from agentic.cli.mcp_desk import at_desk
@@ -165,6 +166,10 @@ def _do(
         return
     if tools:
         show(tool_table(tools))
+    if waits_otherwise and server.get("start_s"):
+        say(
+            f"its entry in the file of servers says start_s {server['start_s']}, which counts for its start wherever that is"
+        )
     _say_what_is_next(name, server, tools, folder, classified=classified)
 
 

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 from agentic.cli.mcp_desk import ServerDesk, Unusable
 from agentic.cli.mcp_views import server_view, tool_views
-from agentic.cli.records import home_of
-from agentic.contract.errors import AgenticError, Conflict, NotFound
+from agentic.contract.errors import AgenticError, Conflict, NotFound, ProgramFault
 from agentic.contract.json_types import JsonArray, JsonObject
 from agentic.contract.principal import Role
 from agentic.local.home import DATABASE_URL
@@ -61,6 +61,8 @@ async def put_down(
         started = there is not None and there.config.endpoint.type == "stdio" and there.state is not ServerState.RETIRED
         if wrote and not started:  # of two who add at once, one may write the command and the other the row
             put_launch(desk.file, name, None)
+            with suppress(OSError):  # one that is empty is the one that was made for it
+                desk.home(name).rmdir()
         if isinstance(refused, Conflict) and there is not None and there.state is not ServerState.RETIRED:
             raise Conflict(
                 f"{refused}; this one is {there.state}: {desk.again} mcp show {name} tells how it is reached, mcp configure changes it"
@@ -172,13 +174,20 @@ def _write(desk: ServerDesk, name: str, launch: StdioLaunch, *, has_row: bool) -
 
 def _put(desk: ServerDesk, name: str, launch: StdioLaunch) -> None:
     put_launch(desk.file, name, launch)
-    if launch.home == str(home_of(desk.folder).server_home(name)):
+    if launch.home == str(desk.home(name)):
         _make_home(desk, name)
 
 
 def _make_home(desk: ServerDesk, name: str) -> None:
     """Make the HOME that stays; not before the name has passed, because it is a part of this path."""
-    home_of(desk.folder).server_home(name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    home = desk.home(name)
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ProgramFault(
+            f"there can be no folder {home} ({reason}), which is the server's HOME; make room for it"
+        ) from error
 
 
 async def _first_member(desk: ServerDesk) -> None:

@@ -582,6 +582,32 @@ def test_what_is_not_said_anew_of_a_command_stays_in_its_entry(admin: str, shell
     assert (shown["start_s"], shown["variables"], shown["command"].endswith("--more")) == (90, ["LEVEL"], True)
     other = ("--env", "DEPTH=1", "--no-verify", "--json")
     assert shell("mcp", "configure", "pottery", "--stdio", NOTES, *other).value["server"]["variables"] == ["DEPTH"]
+    waits = shell("mcp", "configure", "pottery", "--connect-timeout", "60", "--no-verify")
+    assert (waits.code, "start_s 90" in waits.err) == (0, True)
+
+
+def test_what_a_look_downloaded_is_there_at_the_start_for_a_call(
+    admin: str, shell: "Shell", tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tools = tmp_path_factory.mktemp("tools")
+    npx = tools / "npx"
+    npx.write_text(
+        f'#!/bin/sh\nif [ -e "$HOME/cache" ]; then echo warm; else echo cold; fi >>{tools}/starts\n'
+        f'touch "$HOME/cache"\nexec {NOTES}\n'
+    )
+    npx.chmod(0o755)
+    on_path = {"PATH": f"{tools}:{shell.environment()['PATH']}"}
+    assert shell("mcp", "add", "pottery", "--stdio", "npx -y pottery", "--side-effects", "read", **on_path).code == 0
+    assert shell("mcp", "activate", "pottery").code == 0
+    called = shell("mcp", "call", "pottery", "find_notes", "--arguments", '{"words": "Mira"}', "--yes")
+    assert called.code == 0, called.err
+    assert (tools / "starts").read_text().split() == ["cold", "warm"]
+    file = shell.folder / ".agentic" / "mcp_servers.json"
+    document = json.loads(file.read_text())
+    del document["mcpServers"]["pottery"]["home"]
+    file.write_text(json.dumps(document))
+    steps = {step["what"]: step for step in shell("mcp", "doctor", "pottery", "--json").value}
+    assert "each start downloads it anew" in steps["environment"]["remedy"]
 
 
 @pytest.mark.parametrize(
@@ -612,6 +638,11 @@ def test_a_command_that_makes_no_sense_is_misuse_and_writes_nothing(arguments: t
 
 @pytest.mark.guarantee("T4")
 def test_a_name_that_is_none_makes_no_folder_anywhere(admin: str, shell: "Shell") -> None:
+    lost = ("--auth", "env", "--auth-name", "KEY", "--connection", str(uuid4()))
+    assert shell("mcp", "add", "pottery", "--stdio", NOTES, *lost, AGENTIC_VAULT_KEYS="k" * 43 + "=").code == 1
+    assert [entry.name for entry in (shell.folder / ".agentic" / "mcp_homes").iterdir()] == []
+    (shell.folder / ".agentic" / "mcp_homes").rmdir()
+    (shell.folder / ".agentic" / "mcp_servers.json").unlink()
     refused = shell("mcp", "add", "../../outside", "--stdio", NOTES)
     assert (refused.code, "server_id is at most" in refused.err) == (1, True)
     assert [entry.name for entry in shell.folder.iterdir()] == [".agentic"]

@@ -175,30 +175,38 @@ def put_launch(path: Path, server_id: str, launch: StdioLaunch | None) -> None:
         launch: ``None`` takes the server out.
 
     Raises:
-        DeploymentRefused: the file has no entries as it is, or may not have this one; nothing was written.
+        DeploymentRefused: the file has no entries as it is, may not have this one, or cannot be written; nothing was.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(path.parent):
-        entries = _entries(path, missing_ok=True)
-        if launch is None:
-            entries.pop(server_id, None)
-        else:
-            entries[server_id] = _entry(launch)
-            if faults := tuple(f"{server_id[:64]}: {fault}" for fault in _faults(server_id, entries[server_id])):
-                raise DeploymentRefused(path, faults, cannot="take this server")
-        # a lone surrogate, which an entry beside this one may hold, is kept as the escape it was
-        text = json.dumps({_SERVERS: entries}, indent=2, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
-        if len(text) > MAX_BYTES:
-            raise DeploymentRefused(path, (_TOO_LARGE,), cannot="take this server")
-        draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-        try:
-            with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(path.parent):
+            entries = _entries(path, missing_ok=True)
+            if launch is None:
+                entries.pop(server_id, None)
+            else:
+                entries[server_id] = _entry(launch)
+                if faults := tuple(f"{server_id[:64]}: {fault}" for fault in _faults(server_id, entries[server_id])):
+                    raise DeploymentRefused(path, faults, cannot="take this server")
+            _replace(path, entries)
+    except OSError as error:
+        fault = f"{error.strerror or type(error).__name__}; name a file that may be written with {VARIABLE}"
+        raise DeploymentRefused(path, (fault,), cannot="be written") from error
+
+
+def _replace(path: Path, entries: Mapping[str, Any]) -> None:
+    # a lone surrogate, which an entry beside the new one may hold, is kept as the escape it was
+    text = json.dumps({_SERVERS: entries}, indent=2, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+    if len(text) > MAX_BYTES:
+        raise DeploymentRefused(path, (_TOO_LARGE,), cannot="take this server")
+    draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 @contextmanager

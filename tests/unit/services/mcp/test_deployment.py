@@ -225,6 +225,16 @@ def test_a_file_that_cannot_be_read_or_would_not_be_is_not_written_over(tmp_path
     assert [entry.name for entry in tmp_path.iterdir()] == ["servers.json"]
 
 
+def test_a_place_where_nothing_can_be_written_is_told_as_that(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file" / "servers.json", tmp_path / "folder.json"):
+        (tmp_path / "folder.json").mkdir(exist_ok=True)
+        with pytest.raises(DeploymentRefused) as refused:
+            put_launch(path, "clock", StdioLaunch(command=("clock",)))
+        assert str(path) in str(refused.value)
+        assert ("cannot be written" in str(refused.value)) is (path.name == "servers.json")
+
+
 def test_commands_that_write_at_once_lose_no_server(tmp_path: Path) -> None:
     path = tmp_path / "servers.json"
     names = [f"server_{number}" for number in range(20)]
