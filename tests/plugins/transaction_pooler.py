@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from agentic.local.postgres.account import service_account
 
 SERVER_CONNECTIONS = 2
-_START_S = 10.0
+_START_S = 30.0
 
 
 def binary() -> str | None:
@@ -75,7 +75,7 @@ ignore_startup_parameters = extra_float_digits
         yield url
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=30)
         shutil.rmtree(folder)
 
 

@@ -52,7 +52,7 @@ async def abandoned(database: str, probe: Probes, *, over: bool = True) -> Async
     async with harness(tools=tools, script=[SAVE, Say("Done.")], database_url=database) as h:
         run_id = await h.start()
         task = asyncio.create_task(h.advance(run_id))
-        await asyncio.wait_for(started.wait(), 5)
+        await asyncio.wait_for(started.wait(), 20)
         await execute(h, "update agent.runs set fence = fence + 1 where id = %(id)s", id=run_id)
         assert await asyncio.wait_for(task, 5) == "lost"
         await execute(h, "update agent.runs set lease_expires_at = clock_timestamp()")
@@ -119,7 +119,7 @@ async def test_a_call_is_asked_about_by_one_sweep_at_a_time_and_settled_once(dat
     async with abandoned(database, probe) as (h, run_id):
         probe.gate.clear()
         first = asyncio.create_task(h.platform.sweeper.runs())
-        await asyncio.wait_for(probe.entered.wait(), 5)
+        await asyncio.wait_for(probe.entered.wait(), 20)
         await asyncio.gather(*(h.platform.sweeper.runs() for _ in range(3)))
         assert [row["state"] for row in await journal(h, run_id)] == ["processing"]
         probe.gate.set()
@@ -133,7 +133,7 @@ async def test_a_sweep_that_dies_while_it_asks_leaves_the_call_to_the_next(datab
     async with abandoned(database, probe) as (h, run_id):
         probe.gate.clear()
         dying = asyncio.create_task(h.platform.sweeper.runs())
-        await asyncio.wait_for(probe.entered.wait(), 5)
+        await asyncio.wait_for(probe.entered.wait(), 20)
         dying.cancel()
         await asyncio.wait({dying})
         probe.gate.set()
@@ -150,7 +150,7 @@ async def test_a_later_owner_of_the_call_is_not_overruled_by_a_slow_probe(databa
     async with abandoned(database, probe) as (h, run_id):
         probe.gate.clear()
         sweep = asyncio.create_task(h.platform.sweeper.runs())
-        await asyncio.wait_for(probe.entered.wait(), 5)
+        await asyncio.wait_for(probe.entered.wait(), 20)
         await execute(
             h,
             "update agent.idempotency_keys set attempt = attempt + 1, lease_expires_at = clock_timestamp() + interval '1 min'",

@@ -74,7 +74,7 @@ async def test_a_statement_that_waits_in_the_database_holds_up_its_own_run_alone
                 held_up = asyncio.create_task(save(h, first, "first"))
             else:
                 held_up = asyncio.create_task(save(h, first, "first"))
-                await asyncio.wait_for(inside.wait(), timeout=10)
+                await asyncio.wait_for(inside.wait(), timeout=30)
                 await other.execute("select from agent.idempotency_keys where run_id = %s for update", (first.run_id,))
                 go_on.set()
             await _waits_for_a_lock(direct_database)
@@ -85,7 +85,7 @@ async def test_a_statement_that_waits_in_the_database_holds_up_its_own_run_alone
 
 
 async def _waits_for_a_lock(url: str) -> None:
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as watcher, asyncio.timeout(10):
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as watcher, asyncio.timeout(30):
         while True:
             waiting = await watcher.execute(
                 "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"

@@ -135,7 +135,7 @@ async def test_case_15_no_connection_is_held_while_a_tool_runs(database: str) ->
 
     async def looks_at_the_pool(_ctx: CallContext, _args: Any) -> Any:
         pool = made[0].platform.database.pool
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while True:  # a renewal of the lease may hold one for a moment
                 stats = pool.get_stats()
                 if stats["pool_available"] == stats["pool_size"]:

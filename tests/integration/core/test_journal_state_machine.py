@@ -79,7 +79,7 @@ class JournalBesideItsModel(RuleBasedStateMachine):
         """Do it on the one loop that the connections live on."""
 
         async def bounded() -> T:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 return await act
 
         return self.runner.run(bounded())

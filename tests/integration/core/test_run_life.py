@@ -283,7 +283,7 @@ async def test_a_lease_that_is_stolen_in_mid_segment_stops_it_and_its_late_commi
     async with harness(tools=[tool], script=[SAVE, Say("Done.")], database_url=database) as h:
         run_id = await h.start()
         first = asyncio.create_task(h.advance(run_id))
-        await asyncio.wait_for(started.wait(), 5)
+        await asyncio.wait_for(started.wait(), 20)
         await execute(h, "update agent.runs set fence = fence + 1, lease_expires_at = clock_timestamp()")
         assert await asyncio.wait_for(first, 5) == "lost"
         [claim] = await journal(h, run_id)
@@ -318,7 +318,7 @@ async def test_a_late_worker_that_comes_back_after_its_claim_was_taken_over_writ
 
         store.renew = blind  # type: ignore[method-assign]
         first = asyncio.create_task(h.advance(run_id))
-        await asyncio.wait_for(started.wait(), 5)
+        await asyncio.wait_for(started.wait(), 20)
         store.renew = renew  # type: ignore[method-assign]
         # the first worker hangs, for longer than its lease and its claim
         await execute(h, "update agent.runs set lease_expires_at = clock_timestamp()")
@@ -575,7 +575,7 @@ async def test_the_sweep_settles_claims_that_nobody_proposes_again(database: str
         for run_id in runs:
             started.clear()
             task = asyncio.create_task(h.advance(run_id))
-            await asyncio.wait_for(started.wait(), 5)
+            await asyncio.wait_for(started.wait(), 20)
             await execute(h, "update agent.runs set fence = fence + 1 where id = %(id)s", id=run_id)
             assert await asyncio.wait_for(task, 5) == "lost"
             await h.platform.runs.cancel(h.organization_id, run_id)

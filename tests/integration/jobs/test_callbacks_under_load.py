@@ -101,6 +101,7 @@ async def send_all(
     return answers
 
 
+@pytest.mark.timeout(240)  # a thousand requests, on a machine that may be busy
 @pytest.mark.guarantee("W2", "M1", "T3")
 async def test_of_hundreds_of_callbacks_at_once_none_is_lost_each_job_is_paid_once_and_the_rest_is_counted(
     database: str,

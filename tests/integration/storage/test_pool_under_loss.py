@@ -34,12 +34,12 @@ async def full_capacity(database: Database) -> set[int]:
     together = asyncio.Barrier(SIZE)
 
     async def hold() -> int:
-        async with database.pool.connection(timeout=5) as connection:
+        async with database.pool.connection(timeout=20) as connection:
             await together.wait()
             await connection.execute("select 1")
             return id(connection)
 
-    return set(await asyncio.wait_for(asyncio.gather(*(hold() for _ in range(SIZE))), timeout=10))
+    return set(await asyncio.wait_for(asyncio.gather(*(hold() for _ in range(SIZE))), timeout=30))
 
 
 def kill_all(server: psycopg.Connection, place: str) -> int:

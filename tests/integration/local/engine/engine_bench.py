@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from agentic.local.engine import FunctionEngine, RunView
 from agentic.local.engine.server import bind, serving
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 class JumpingClock:

@@ -14,7 +14,7 @@ from agentic.services.tools.handlers.reply import Reply
 
 KEY = "nyk_test"
 GRANT = "11111111-1111-4111-8111-111111111111"
-PATIENCE_S = 5.0
+PATIENCE_S = 20.0
 MAIL = b'{"to":[{"name":"Per","email":"per@fjord.example"}],"subject":"Hello","body":"<p>Hi <b>Per</b></p>"}'
 
 

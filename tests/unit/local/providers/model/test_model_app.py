@@ -90,7 +90,7 @@ async def test_an_answer_that_is_held_goes_on_when_everything_is_released() -> N
     hold = Hold(after=1)
     async with provider(Answer(text="late", wire=Wire(hold=hold))) as (client, script):
         asked = asyncio.ensure_future(client.post("/chat/completions", json={"stream": True}))
-        await asyncio.wait_for(hold.reached.wait(), 5)
+        await asyncio.wait_for(hold.reached.wait(), 20)
         assert not asked.done()
         script.release_all()
         assert b"late" in (await asyncio.wait_for(asked, 5)).content
