@@ -33,10 +33,8 @@ select run_id from decided
 -- One approval, its status by database time; what a run that is asked to stop has open reads as cancelled, as it will be.
 select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by, a.four_eyes,
     a.connection_id, a.account,
-    case when a.status <> 'pending' then a.status
-         when a.expires_at <= clock_timestamp() then 'expired'
-         when exists (select from agent.runs r where r.id = a.run_id and r.cancel_requested_at is not null) then 'cancelled'
-         else a.status end as status,
+    -- include: approval_status
+    as status,
     a.expires_at, a.decided_at, a.decided_by, a.comment, a.created_at
 from agent.approvals a
 where a.id = %(approval_id)s and a.organization_id = %(organization_id)s
@@ -45,19 +43,16 @@ where a.id = %(approval_id)s and a.organization_id = %(organization_id)s
 -- Approvals of an organization, newest first; of one status or run when asked.
 select a.id, a.run_id, a.tool, a.contract_hash, a.digest, a.arguments_text, a.shown, a.rule_id, a.rule_version, a.reason, a.requested_by, a.four_eyes,
     a.connection_id, a.account,
-    case when a.status <> 'pending' then a.status
-         when a.expires_at <= clock_timestamp() then 'expired'
-         when exists (select from agent.runs r where r.id = a.run_id and r.cancel_requested_at is not null) then 'cancelled'
-         else a.status end as status,
+    -- include: approval_status
+    as status,
     a.expires_at, a.decided_at, a.decided_by, a.comment, a.created_at
 from agent.approvals a
 where a.organization_id = %(organization_id)s
   and (%(run_id)s::uuid is null or a.run_id = %(run_id)s)
   and (%(status)s::text is null
-       or case when a.status <> 'pending' then a.status
-               when a.expires_at <= clock_timestamp() then 'expired'
-               when exists (select from agent.runs r where r.id = a.run_id and r.cancel_requested_at is not null) then 'cancelled'
-               else a.status end = %(status)s)
+       or %(status)s =
+           -- include: approval_status
+       )
 order by a.created_at desc, a.id
 limit %(limit)s
 

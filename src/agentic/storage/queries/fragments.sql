@@ -34,3 +34,27 @@ parked as (
       and r.lease_expires_at > clock_timestamp()
     returning r.id, r.organization_id, r.lane, r.wake_seq
 ),
+
+-- name: approval_status
+-- How approval a stands by database time; what a run that is asked to stop has open counts as cancelled, as it will be.
+case when a.status <> 'pending' then a.status
+     when a.expires_at <= clock_timestamp() then 'expired'
+     when exists (select from agent.runs r where r.id = a.run_id and r.cancel_requested_at is not null) then 'cancelled'
+     else a.status end
+
+-- name: not_repeatable
+-- Whether nobody may make the call of claim k again: its run r is over, or its vendor knows no key, or not for so long.
+(r.state in ('succeeded', 'failed', 'cancelled')
+ or k.idempotency_class = 'non_idempotent'
+ or (k.idempotency_class = 'conditional'
+     and k.effect_sent_at + make_interval(secs => coalesce(k.vendor_key_ttl_s, 0)) <= clock_timestamp()))
+
+-- name: settled
+-- What settling a call leaves of its run's mark: whether another of its calls is still uncertain.
+settled as (
+    update agent.runs r set has_uncertain = exists (
+        select from agent.idempotency_keys k
+        where k.run_id = r.id and k.state = 'uncertain' and not (k.scope = done.scope and k.key = done.key)
+    )
+    from done where r.id = done.run_id
+)

@@ -58,13 +58,8 @@ with run as materialized (
     select %(usage_id)s, organization_id, root_run_id, run_id, span_id, 'tool', split_part(tool, '.', 1), tool, 1, 'call', amount, true, 'no_report', true
     from hold
     on conflict (id) do nothing
-), settled as (
-    update agent.runs r set has_uncertain = exists (
-        select from agent.idempotency_keys k
-        where k.run_id = r.id and k.state = 'uncertain' and not (k.scope = done.scope and k.key = done.key)
-    )
-    from done where r.id = done.run_id
-)
+),
+-- include: settled
 select run_id from done
 
 -- name: deny
@@ -91,13 +86,8 @@ with run as materialized (
     update agent.usage_reservations h set state = 'released', ended_at = clock_timestamp()
     from done
     where h.owner = 'claim' and h.owner_ref = concat_ws(':', done.organization_id, done.scope, done.key, done.epoch) and h.state = 'held'
-), settled as (
-    update agent.runs r set has_uncertain = exists (
-        select from agent.idempotency_keys k
-        where k.run_id = r.id and k.state = 'uncertain' and not (k.scope = done.scope and k.key = done.key)
-    )
-    from done where r.id = done.run_id
-)
+),
+-- include: settled
 select run_id from done
 
 -- name: sweep_stale
@@ -127,10 +117,8 @@ with stale as materialized (
     from agent.idempotency_keys k join agent.runs r on r.id = k.run_id
     where k.state = 'processing' and k.effect_sent_at is not null and k.tool = any(%(probed)s)
       and k.lease_expires_at <= clock_timestamp() - make_interval(secs => %(grace_s)s)
-      and (r.state in ('succeeded', 'failed', 'cancelled')
-           or k.idempotency_class = 'non_idempotent'
-           or (k.idempotency_class = 'conditional'
-               and k.effect_sent_at + make_interval(secs => coalesce(k.vendor_key_ttl_s, 0)) <= clock_timestamp()))
+      and
+      -- include: not_repeatable
     order by k.lease_expires_at
     limit %(limit)s
     for update of k skip locked
@@ -162,10 +150,8 @@ with stale as materialized (
           when true then true
           else k.lease_expires_at <= clock_timestamp() - make_interval(secs => %(grace_s)s) and not coalesce(k.tool = any(%(probed)s), false)
       end
-      and (r.state in ('succeeded', 'failed', 'cancelled')
-           or k.idempotency_class = 'non_idempotent'
-           or (k.idempotency_class = 'conditional'
-               and k.effect_sent_at + make_interval(secs => coalesce(k.vendor_key_ttl_s, 0)) <= clock_timestamp()))
+      and
+      -- include: not_repeatable
     order by k.lease_expires_at
     limit %(limit)s
     for update of k skip locked for no key update of r skip locked
