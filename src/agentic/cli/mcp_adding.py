@@ -98,6 +98,8 @@ async def put_otherwise(
         AddedUnusable: it stands, and cannot be used.
     """
     server = (await desk.servers.server(desk.organization_id, name)).server
+    if server.state is ServerState.RETIRED:  # before its command, which would stand in the file all the same
+        raise Conflict(f"the server {name} is retired, which is for good; add another one under another name")
     standing = desk.launches.get(name)
     if launch is not None and standing is not None:
         kept = {"home": standing.home, "start_s": standing.start_s}

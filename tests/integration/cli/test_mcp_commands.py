@@ -484,6 +484,8 @@ def test_the_name_of_a_retired_server_is_refused_as_that_and_nothing_is_written(
         assert (again.code, "configure" in again.err) == (1, False)
         assert "was retired" in again.err and "under another name" in again.err
     assert (file.read_text(), (shell.folder / ".agentic" / "mcp_homes" / "pottery").exists()) == (stands, False)
+    configured = shell("mcp", "configure", "pottery", "--stdio", f"{NOTES} --more")
+    assert (configured.code, "under another name" in configured.err, file.read_text()) == (1, True, stands)
     far = ("--url", "https://tools.vendor.example/mcp", "--no-verify")
     other = shell("mcp", "add", "pottery", *far, AGENTIC_EGRESS_ALLOW="https://tools.vendor.example")
     assert (other.code, "under another name" in other.err) == (1, True)
