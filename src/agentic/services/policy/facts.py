@@ -149,7 +149,9 @@ class FactReader:
             plain = _json(value, _MAX_DEPTH)
         except ValueError as error:
             return NoAnswer(message=f"the fact {name} is no JSON value: {error}")
-        if plain is None or not _IS[kind](plain):
+        if plain is None:
+            return NoAnswer(message=f"the fact {name} has no answer")
+        if not _IS[kind](plain):
             return NoAnswer(message=f"the fact {name} is declared as {kind} and came as {type(value).__name__}")
         return plain
 

@@ -65,6 +65,10 @@ async def test_an_answer_of_another_kind_is_no_answer(value: Any, kind: Any) -> 
     assert isinstance(await found(value, kind), NoAnswer)
 
 
+async def test_a_fact_nobody_knows_is_told_as_that_and_not_as_one_of_another_type() -> None:
+    assert await found(None, "bool") == NoAnswer(message="the fact f has no answer")
+
+
 @pytest.mark.guarantee("D4")
 def test_every_fact_a_tool_declares_is_registered_and_none_has_a_reserved_name() -> None:
     class Nothing(BaseModel):
