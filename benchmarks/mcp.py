@@ -23,8 +23,8 @@ from rich.table import Table
 from agentic.contract.errors import NotFound, ProgramFault
 from agentic.services.mcp.authentication import Credential
 from agentic.services.mcp.config import HttpEndpoint, Owner, ServerConfig, StdioLaunch, Timeouts
+from agentic.services.mcp.library_logs import quiet_libraries
 from agentic.services.mcp.servers import RemoteServer
-from agentic.services.mcp.session import quiet_libraries
 from agentic.services.mcp.slots import Slots
 from benchmarks.mcp_calls import governed
 

@@ -14,6 +14,7 @@ from agentic.services.mcp.deployment import (
     DeploymentRefused,
     LaunchFile,
     launches_from_environment,
+    not_started,
     put_launch,
     read_entries,
 )
@@ -178,7 +179,8 @@ def test_of_a_change_what_can_be_used_counts_and_an_entry_that_cannot_stays_as_i
         assert launches["notes"].command == ("npx", "-y", "notes-server")
     [told] = [record.getMessage() for record in caplog.records]
     assert "notes: args is a list of texts" in told and "horn: command is the program" in told
-    assert "no command for it" in launches.not_started("clock")
+    assert not_started(launches, "notes") is None
+    assert "no command for it" in (not_started(launches, "clock") or "")
 
 
 def test_what_is_wrong_when_a_process_starts_is_logged_once_and_costs_nothing_else(
