@@ -11,13 +11,12 @@ import pytest
 
 from agentic.services.mcp.config import StdioLaunch
 from agentic.services.mcp.deployment import (
-    DeploymentRefused,
     LaunchFile,
     launches_from_environment,
     not_started,
     put_launch,
-    read_entries,
 )
+from agentic.services.mcp.launch_entries import DeploymentRefused, read_entries
 from agentic.services.mcp.locating import VARIABLE
 
 NOTES = {"command": "npx", "args": ["-y", "notes-server"], "env": {"NOTES_FOLDER": "/srv/notes"}, "cwd": "/srv"}
