@@ -120,7 +120,8 @@ class Home:
         Nothing happens where the environment names a file, or where there is no such folder.
         """
         if not os.environ.get(MCP_SERVERS_VARIABLE, "").strip() and self.folder.is_dir():
-            if not os.path.lexists(self.folder / MCP_SERVERS):  # what stands there, whatever it is, is its reader's to judge
+            # what stands there, whatever it is, is its reader's to judge
+            if not os.path.lexists(self.folder / MCP_SERVERS):
                 self._kept(MCP_SERVERS, lambda: '{"mcpServers": {}}\n')
             os.environ[MCP_SERVERS_VARIABLE] = str((self.folder / MCP_SERVERS).absolute())
 
