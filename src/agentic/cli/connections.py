@@ -324,13 +324,14 @@ def _typed(*what: str, hint: str = "") -> list[str]:
     import getpass
     import sys
 
-    if sys.stdin.isatty():
-        return [getpass.getpass(f"{each.capitalize()}: ", stream=sys.stderr).strip() for each in what]
-    text = sys.stdin.read(_MAX_INPUT_CHARS + 1)
-    lines = [line.strip() for line in text.rstrip().split("\n")]
     takes = f"standard input takes {' and, on the next line, '.join(what)}"
+    if sys.stdin.isatty():
+        lines = [getpass.getpass(f"{each[0].upper()}{each[1:]}: ", stream=sys.stderr).strip() for each in what]
+    else:
+        text = sys.stdin.read(_MAX_INPUT_CHARS + 1)
+        lines = [line.strip() for line in text.rstrip().split("\n")]
+        if len(lines) > len(what) or len(text) > _MAX_INPUT_CHARS:
+            raise typer.BadParameter(f"{takes}, and nothing else{hint}")
     if not any(lines):
         raise typer.BadParameter(f"{takes}; it brought nothing")
-    if len(lines) > len(what) or len(text) > _MAX_INPUT_CHARS:
-        raise typer.BadParameter(f"{takes}, and nothing else{hint}")
     return lines + [""] * (len(what) - len(lines))
