@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -135,6 +136,7 @@ class Process:
 
     def __init__(self, told: socket.socket) -> None:
         self._told = told
+        self._telling = threading.Lock()  # a thread may wait while another one kills
         self._code: int | None = None
         self.pid = self._number(_START_S)
 
@@ -144,9 +146,10 @@ class Process:
         Raises:
             TimeoutError: it goes on.
         """
-        if self._code is None:
-            self._code = self._number(timeout_s)
-        return self._code
+        with self._telling:
+            if self._code is None:
+                self._code = self._number(timeout_s)
+            return self._code
 
     def kill(self) -> None:
         """With SIGKILL, unless it has ended."""

@@ -3,12 +3,11 @@
 import asyncio
 import contextlib
 import os
-import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import IO, Any
 from uuid import UUID, uuid4
 
 import httpx
@@ -26,6 +25,7 @@ from agentic.runtime.agent.timings import Timings
 from agentic.services.approvals.models import Verdict
 from agentic.services.tools.default_invoker import InvokerSettings
 from agentic.testing import RecordingBus
+from warm_processes import Process, Warm
 
 QUICK = Timings(lease_s=1.5, renew_s=0.3, fault_retry_s=0.05)
 WAIT_S = 40.0
@@ -189,28 +189,44 @@ async def served(platform: Platform, client: inngest.Inngest) -> AsyncIterator[s
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/api/inngest"
 
 
+class Worker:
+    """A process that serves an app's functions.
+
+    Args:
+        process: where it runs.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    async def wait(self) -> int:
+        """Its exit status; what killed it as a negative number."""
+        return await asyncio.to_thread(self._process.wait, WAIT_S)
+
+
 @contextlib.asynccontextmanager
-async def worker(made: Stage, script: str, *arguments: str, port: int = 0) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process that serves the app's functions; killed at the end if it still lives."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        script,
-        made.url,
-        made.engine.url,
-        str(port),
-        *arguments,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert process.stdout is not None
+async def worker(made: Stage, warm: Warm, call: str, *arguments: str, port: int = 0) -> AsyncIterator[Worker]:
+    """A process that serves the app's functions, forked where its modules are imported; killed at the end if it still lives.
+
+    Args:
+        call: ``module:function``; the first line it says is the address of the functions.
+    """
+    with _speaking(warm, call, made.url, made.engine.url, str(port), *arguments) as (process, said):
         async with asyncio.timeout(WAIT_S):
-            line = (await process.stdout.readline()).decode().strip()
+            line = (await asyncio.to_thread(said.readline)).decode().strip()
         assert line.startswith("http"), line
         async with httpx.AsyncClient(trust_env=False) as http:
             assert (await http.put(line)).json().get("ok") is True
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+        yield Worker(process)
+
+
+@contextlib.contextmanager
+def _speaking(warm: Warm, call: str, *arguments: str) -> Iterator[tuple[Process, IO[bytes]]]:
+    """A process and what it says on standard output."""
+    reading, writing = os.pipe()
+    with contextlib.ExitStack() as open_:
+        said = open_.enter_context(open(reading, "rb"))
+        with open(writing, "wb") as saying, open(os.devnull, "rb") as nothing, open(2, "wb", closefd=False) as error:
+            streams = (nothing, saying, error)
+            process = open_.enter_context(warm.started(call, *arguments, environment=os.environ, streams=streams))
+        yield process, said

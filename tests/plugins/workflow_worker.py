@@ -1,4 +1,4 @@
-"""A worker that dies at one statement of one node: ``workflow_worker.py DATABASE ENGINE PORT POINT LEDGER``.
+"""A worker that dies at one statement of one node: ``workflow_worker:run``, told ``DATABASE ENGINE PORT POINT LEDGER``.
 
 It dies once: the next one with the same ledger lives. Its app is also what a test reads the tools and the workflow from.
 """
@@ -48,6 +48,8 @@ POINTS = (
 )
 """Where it dies: around statements, the first or second time this process makes them, and inside the handler. A call that a person was
 asked about is made under its node's second lease."""
+RUN = "workflow_worker:run"
+"""The process, for whoever forks it."""
 SLOW = "slow"
 """In place of a point: it does not die by itself, and its tools take their time."""
 _GROUPS = {"take": "workflow", "park": "runs", "finish": "runs", "claim_body": "calls", "end_complete": "calls"}
@@ -198,5 +200,6 @@ async def main(database_url: str, engine_url: str, port: int, point: str, ledger
             await asyncio.Event().wait()
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """The process."""
     asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5]))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-import workflow_worker
+from warm_processes import Warm
 from workflow_stage import stage, worker
-from workflow_worker import POINTS, Places, make
+from workflow_worker import POINTS, RUN, Places, make
 
 pytestmark = pytest.mark.timeout(120)
 BEFORE_THE_DECISION = ("before take 1", "after take 1", "before park 1", "after park 1")
@@ -18,19 +18,19 @@ UNKNOWN = ("after claim_body 1", "before the effect", "after the effect", "befor
 @pytest.mark.guarantee("J1", "J3", "A2")
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_send_that_asks_goes_out_once_whenever_its_worker_is_killed(
-    database: str, tmp_path: Path, point: str
+    database: str, tmp_path: Path, dying: Warm, point: str
 ) -> None:
     ledger = tmp_path / "ledger"
     places = Places("nowhere", ledger)
     async with stage(database, make(places), serve=False) as s:
-        async with worker(s, workflow_worker.__file__, point, str(ledger)) as first:
+        async with worker(s, dying, RUN, point, str(ledger)) as first:
             await s.send("story", tool="mail.send")
             if point not in BEFORE_THE_DECISION:
                 await s.asked()
                 assert await s.decide() == 1
                 await s.deliver()
             assert await first.wait() < 0
-        async with worker(s, workflow_worker.__file__, point, str(ledger)):
+        async with worker(s, dying, RUN, point, str(ledger)):
             if point in BEFORE_THE_DECISION:
                 await s.asked()
                 assert await s.decide() == 1
@@ -45,15 +45,15 @@ async def test_a_send_that_asks_goes_out_once_whenever_its_worker_is_killed(
 @pytest.mark.guarantee("J1", "J3")
 @pytest.mark.parametrize("point", UNASKED)
 async def test_a_write_that_must_not_run_twice_is_there_once_or_handed_to_an_operator(
-    database: str, tmp_path: Path, point: str
+    database: str, tmp_path: Path, dying: Warm, point: str
 ) -> None:
     ledger = tmp_path / "ledger"
     places = Places("nowhere", ledger)
     async with stage(database, make(places), serve=False) as s:
-        async with worker(s, workflow_worker.__file__, point, str(ledger)) as first:
+        async with worker(s, dying, RUN, point, str(ledger)) as first:
             await s.send("story", tool="notes.save")
             assert await first.wait() < 0
-        async with worker(s, workflow_worker.__file__, point, str(ledger)):
+        async with worker(s, dying, RUN, point, str(ledger)):
             (run,) = await s.ended()
         assert run.result == ("outcome_unknown" if point in UNKNOWN else "done")
         assert places.world.count("notes.save") == (0 if point in UNKNOWN[:2] else 1)

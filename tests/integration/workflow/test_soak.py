@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import workflow_worker
+from warm_processes import Warm
 from workflow_stage import Stage, stage, worker
-from workflow_worker import SLOW, Places, make
+from workflow_worker import RUN, SLOW, Places, make
 
 pytestmark = pytest.mark.timeout(240)
 FLOWS, KILLS, SEED = 10, 5, 20261130
@@ -17,7 +17,7 @@ FLOWS, KILLS, SEED = 10, 5, 20261130
 
 @pytest.mark.guarantee("J1", "J3", "W1", "W4")
 async def test_every_workflow_ends_with_its_effects_once_whatever_dies_or_gets_lost(
-    database: str, tmp_path: Path
+    database: str, tmp_path: Path, dying: Warm
 ) -> None:
     chance = random.Random(SEED)
     ledger = tmp_path / "ledger"
@@ -26,11 +26,11 @@ async def test_every_workflow_ends_with_its_effects_once_whatever_dies_or_gets_l
         people = asyncio.create_task(_people(s, chance))
         try:
             for kill in range(KILLS):
-                async with worker(s, workflow_worker.__file__, SLOW, str(ledger)):
+                async with worker(s, dying, RUN, SLOW, str(ledger)):
                     for number in range(FLOWS if kill == 0 else 0):
                         await s.send("pair", event_id=f"pair-{number}", text=f"{number}")
                     await asyncio.sleep(chance.uniform(0.4, 1.5))  # when it is killed is the chance that is tried
-            async with worker(s, workflow_worker.__file__, SLOW, str(ledger)):
+            async with worker(s, dying, RUN, SLOW, str(ledger)):
                 views = await s.ended(FLOWS, timeout_s=150)
         finally:
             people.cancel()
