@@ -30,7 +30,3 @@ async def main(organization_id: UUID, run_id: UUID) -> None:
 def run() -> None:
     """The process."""
     asyncio.run(main(UUID(sys.argv[1]), UUID(sys.argv[2])))
-
-
-if __name__ == "__main__":
-    run()

@@ -11,11 +11,13 @@ from uuid import UUID
 
 import pytest
 
-import crash_after_commit
 import crash_app
-from agentic.testing import KILLED, EffectLedger, Harness, advance_in_child, harness
+from agentic.testing import KILLED, EffectLedger, Harness, harness
 from money import holds, leases_end, lines, spent, states
 from time_passes import time_passes
+from warm_processes import Warm
+
+LIMIT_S = 60
 
 
 @contextlib.asynccontextmanager
@@ -39,14 +41,19 @@ async def stage(
         yield h, EffectLedger(tmp_path / "world"), environment
 
 
-async def killed(h: Harness, environment: dict[str, str]) -> UUID:
+async def dies(dying: Warm, h: Harness, environment: dict[str, str], call: str, *arguments: object) -> None:
+    """Leads a run in a process, which does not survive it."""
+    variables = {**os.environ, **environment, "AGENTIC_CHILD_DATABASE_URL": h.database_url}
+    with dying.started(call, *map(str, arguments), environment=variables) as process:
+        assert await asyncio.to_thread(process.wait, LIMIT_S) == KILLED
+
+
+async def killed(dying: Warm, h: Harness, environment: dict[str, str]) -> UUID:
     """A run whose first leader died in its paid call; its money is held."""
     run_id = await h.start()
-    child = await asyncio.to_thread(
-        advance_in_child, "crash_app:make", h.database_url, h.organization_id, run_id,
-        environment=environment, lease_s=20,
-    )  # fmt: skip
-    assert child == KILLED
+    lease_s, claim_grace_s = 20, 1
+    arguments = ("crash_app:make", h.organization_id, run_id, lease_s, claim_grace_s)
+    await dies(dying, h, environment, "agentic.testing.child_process:main", *arguments)
     await time_passes(h.platform.database, run_id)
     assert await states(h, run_id) == ["held"]
     assert await lines(h, run_id) == []
@@ -56,10 +63,10 @@ async def killed(h: Harness, environment: dict[str, str]) -> UUID:
 @pytest.mark.guarantee("M1", "J3")
 @pytest.mark.parametrize("where", ["before", "after"])
 async def test_a_paid_call_that_is_taken_over_keeps_its_hold_and_is_counted_once(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     async with stage(database, tmp_path, monkeypatch, tool="paid.keyed", where=where) as (h, _, environment):
-        run_id = await killed(h, environment)
+        run_id = await killed(dying, h, environment)
         assert (await h.settle(run_id, timeout_s=20)).state == "succeeded"
         assert await states(h, run_id) == ["settled"]
         [line] = await lines(h, run_id)
@@ -68,10 +75,10 @@ async def test_a_paid_call_that_is_taken_over_keeps_its_hold_and_is_counted_once
 
 @pytest.mark.guarantee("M1", "J3")
 async def test_a_paid_call_of_unknown_outcome_keeps_its_hold_until_an_operator_answers(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with stage(database, tmp_path, monkeypatch, tool="paid.once", where="after") as (h, _, environment):
-        run_id = await killed(h, environment)
+        run_id = await killed(dying, h, environment)
         assert (await h.settle(run_id, timeout_s=20)).partial_reason == "outcome_unknown: paid.once"
         assert (await states(h, run_id), await lines(h, run_id)) == (["held"], [])
         [call] = await h.uncertain(run_id)
@@ -84,10 +91,10 @@ async def test_a_paid_call_of_unknown_outcome_keeps_its_hold_until_an_operator_a
 
 @pytest.mark.guarantee("M1", "J3")
 async def test_a_paid_call_whose_worker_died_before_anything_left_is_paid_by_the_one_that_made_it(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with stage(database, tmp_path, monkeypatch, tool="paid.marked", where="before") as (h, world, environment):
-        run_id = await killed(h, environment)
+        run_id = await killed(dying, h, environment)
         assert (await h.settle(run_id, timeout_s=20)).state == "succeeded"
         assert world.count("paid.marked") == 1
         assert await states(h, run_id) == ["settled"]
@@ -97,10 +104,10 @@ async def test_a_paid_call_whose_worker_died_before_anything_left_is_paid_by_the
 @pytest.mark.guarantee("M1")
 @pytest.mark.parametrize("where", ["before", "after"])
 async def test_a_paid_read_whose_worker_died_is_spent_and_the_one_made_again_is_another(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     async with stage(database, tmp_path, monkeypatch, tool="paid.look", where=where) as (h, _, environment):
-        run_id = await killed(h, environment)
+        run_id = await killed(dying, h, environment)
         assert (await h.settle(run_id, timeout_s=20)).state == "succeeded"
         await leases_end(h, run_id)
         for _ in range(2):
@@ -113,16 +120,11 @@ async def test_a_paid_read_whose_worker_died_is_spent_and_the_one_made_again_is_
 
 @pytest.mark.guarantee("M1", "M3")
 async def test_a_paid_call_whose_worker_died_after_its_commit_is_answered_and_not_charged_again(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with stage(database, tmp_path, monkeypatch, tool="paid.once", where="never") as (h, world, environment):
         run_id = await h.start()
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, crash_after_commit.__file__, str(h.organization_id), str(run_id),
-            env={**os.environ, **environment, "AGENTIC_CHILD_DATABASE_URL": h.database_url},
-        )  # fmt: skip
-        async with asyncio.timeout(40):
-            assert await child.wait() == KILLED
+        await dies(dying, h, environment, "crash_after_commit:run", h.organization_id, run_id)
         await time_passes(h.platform.database, run_id)
         assert await spent(h, run_id) == Decimal("1.00")
         assert (await h.settle(run_id, timeout_s=20)).state == "succeeded"

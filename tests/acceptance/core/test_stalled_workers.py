@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import crash_app
 from agentic.testing import EffectLedger, Harness, harness
 from core_world import rows
 from time_passes import time_passes
+from warm_processes import Process, Warm
 
 BOUND_S = 40
 TABLES = (
@@ -38,28 +38,14 @@ async def stopped(pid: int) -> None:
 
 
 @asynccontextmanager
-async def stalled(h: Harness, run_id: UUID) -> AsyncIterator[asyncio.subprocess.Process]:
+async def stalled(dying: Warm, h: Harness, run_id: UUID) -> AsyncIterator[Process]:
     """A worker that leads the run and has stalled; it is gone when the block ends."""
     arguments = ("crash_app:make", str(h.organization_id), str(run_id), "20", "1")
-    worker = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "agentic.testing.child_process",
-        *arguments,
-        env={
-            **os.environ,
-            "AGENTIC_CHILD_DATABASE_URL": h.database_url,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-    )
-    try:
+    environment = {**os.environ, "AGENTIC_CHILD_DATABASE_URL": h.database_url}
+    with dying.started("agentic.testing.child_process:main", *arguments, environment=environment) as worker:
         await stopped(worker.pid)
         await time_passes(h.platform.database, run_id)
         yield worker
-    finally:
-        if worker.returncode is None:
-            worker.kill()
-        await worker.wait()
 
 
 async def everything(h: Harness) -> dict[str, list[str]]:
@@ -81,7 +67,7 @@ async def everything(h: Harness) -> dict[str, list[str]]:
 )
 @pytest.mark.guarantee("J5", "J1")
 async def test_a_worker_that_wakes_after_another_has_ended_its_run_changes_no_row(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, where: str, claim: str
+    database: str, dying: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, where: str, claim: str
 ) -> None:
     for name, value in {"TOOL": tool, "WHERE": where, "LEDGER": str(tmp_path / "world"), "READ": ""}.items():
         monkeypatch.setenv(f"CRASH_{name}", value)
@@ -92,11 +78,11 @@ async def test_a_worker_that_wakes_after_another_has_ended_its_run_changes_no_ro
 
     async with harness(tools=crash_app.TOOLS, script=model, database_url=database, claim_grace_s=0.2) as h:
         run_id = await h.start()
-        async with stalled(h, run_id) as first:
+        async with stalled(dying, h, run_id) as first:
             assert (await h.settle(run_id, timeout_s=BOUND_S)).state == "succeeded"
             before = await everything(h)
-            first.send_signal(signal.SIGCONT)
-            assert await asyncio.wait_for(first.wait(), BOUND_S) == 0
+            os.kill(first.pid, signal.SIGCONT)
+            assert await asyncio.to_thread(first.wait, BOUND_S) == 0
             assert await everything(h) == before
         [row] = await rows(h, "select state from agent.idempotency_keys")
         assert row["state"] == claim
