@@ -15,6 +15,7 @@ from agentic.cli import (
     db,
     demo,
     dev,
+    grants,
     jobs,
     limits,
     mcp,
@@ -41,6 +42,7 @@ app = typer.Typer(
 for group in (
     db.app,
     tools.app,
+    grants.app,
     members.app,
     connections.app,
     crm.app,

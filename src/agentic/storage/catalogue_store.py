@@ -128,10 +128,26 @@ class PostgresCatalogueStore:
             )
         return Release(tool=tool, version=version, state=state, in_flight=in_flight, changed=changed)
 
+    async def grants(self, organization_id: UUID, *, definition: str | None = None) -> list[dict[str, Any]]:
+        """Which definition has which tool, or had it, by name; of one definition, or of all that ever began here."""
+        params = {"organization_id": organization_id, "definition": definition}
+        return await self._db.all(self._sql["grants"], params)
+
     async def set_grant(
         self, organization_id: UUID, definition: str, tool: str, *, active: bool, user_id: UUID | None = None
-    ) -> None:
-        """Give a tool to a definition, or take it away. Counts at the next call, also of a run that waits (D2)."""
+    ) -> bool:
+        """Take a tool from a definition, or give it back; ``False`` when it is so already.
+
+        Counts at the next call, also of a run that waits (D2).
+
+        Args:
+            definition: an agent's name, or a workflow's as ``workflow:NAME``.
+            user_id: the authenticated person, kept with the change; ``None`` for whoever administers the database itself.
+
+        Raises:
+            NotFound: the definition never had the tool in this organization. Its first run there gives it what it names.
+            NotPermitted: the person is no admin of the organization.
+        """
         params = {
             "organization_id": organization_id,
             "definition": definition,
@@ -139,7 +155,14 @@ class PostgresCatalogueStore:
             "user_id": user_id,
             "state": "active" if active else "revoked",
         }
-        await self._db.count(self._sql["set_grant"], params)
+        row = await self._db.one(self._sql["set_grant"], params)
+        assert row is not None
+        _check_permitted(row)
+        if not row["known"]:
+            raise NotFound(
+                f"{definition!r} never had the tool {tool!r} in this organization; 'agentic grants list' shows who has what"
+            )
+        return bool(row["changed"])
 
 
 def _spec(row: Mapping[str, Any]) -> ToolSpec:
@@ -168,11 +191,15 @@ def _tool(row: Mapping[str, Any], spec: ToolSpec) -> dict[str, Any]:
 
 def _changed(row: Mapping[str, Any] | None, tool: str, version: int | None = None) -> bool:
     assert row is not None
-    if not row["permitted"]:
-        raise NotPermitted("changing tools takes the role admin in their organization; ask an admin to do it")
+    _check_permitted(row)
     if not row["known"]:
         raise _unknown(tool, version)
     return bool(row["changed"])
+
+
+def _check_permitted(row: Mapping[str, Any]) -> None:
+    if not row["permitted"]:
+        raise NotPermitted("changing tools takes the role admin in their organization; ask an admin to do it")
 
 
 def _unknown(tool: str, version: int | None = None) -> NotFound:

@@ -117,3 +117,30 @@ def test_a_tool_is_switched_released_and_shown_with_who_did_it(seed: "Seed", she
     assert sheet.code == 0
     for text in ("enabled, revoked (finish)", "c1:", f"disabled by {admin}", "input_schema"):
         assert text in sheet.out
+
+
+@pytest.mark.guarantee("D2")
+def test_a_tool_is_taken_from_an_agent_and_restored_with_who_did_it(seed: "Seed", shell: "Shell") -> None:
+    admin = str(uuid4())
+    assert shell("members", "put", admin, "admin").code == 0
+    [given] = shell("grants", "list", "--json").value
+    assert (given["definition"], given["tool"], given["state"]) == ("scribe", "letters.post", "active")
+    assert given["granted_by"] == str(seed.approver)
+
+    refused = shell("grants", "revoke", "scribe", "letters.post", "--as", str(seed.operator))
+    assert (refused.code, "role admin" in refused.err) == (1, True)
+    unknown = shell("grants", "revoke", "scrbe", "letters.post", "--as", admin)
+    assert (unknown.code, "agentic grants list" in unknown.err) == (1, True)
+    taken = shell("grants", "revoke", "scribe", "letters.post", "--as", admin, "--json")
+    assert taken.value == {"definition": "scribe", "tool": "letters.post", "state": "revoked", "changed": True}
+    assert "already" in shell("grants", "revoke", "scribe", "letters.post", "--as", admin).err
+    [grant] = shell("grants", "list", "scribe", "--json").value
+    assert (grant["state"], grant["changed_by"]) == ("revoked", admin)
+    assert "revoked" in shell("grants", "list").out
+    assert "no definition" not in shell("grants", "list", "nobody").out
+
+    assert shell("grants", "restore", "scribe", "letters.post", "--as", admin).code == 0
+    [grant] = shell("grants", "list", "--json").value
+    assert grant["state"] == "active"
+    elsewhere = shell("grants", "list", "--organization", str(uuid4()), "--json")
+    assert elsewhere.value == []

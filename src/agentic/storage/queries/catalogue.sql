@@ -102,8 +102,29 @@ select permitted, known, exists (select from changed) as changed from may
 select state, in_flight from agent.tool_releases
 where tool = %(tool)s and version = %(version)s and organization_id is not distinct from %(owner)s
 
+-- name: grants
+-- Which definition has which tool, or had it, by name.
+select definition, tool, state, granted_by, created_at, changed_by, changed_at
+from agent.grants
+where organization_id = %(organization_id)s and (%(definition)s::text is null or definition = %(definition)s)
+order by definition, tool
+
 -- name: set_grant
--- Gives or takes a tool of a definition.
-insert into agent.grants (organization_id, definition, tool, granted_by, state, revoked_at)
-values (%(organization_id)s, %(definition)s, %(tool)s, %(user_id)s, %(state)s, case when %(state)s = 'revoked' then clock_timestamp() end)
-on conflict (organization_id, definition, tool) do update set state = excluded.state, revoked_at = excluded.revoked_at
+-- Takes a tool from a definition, or gives it back, and keeps who did; nothing when it is so already. A person must be admin there.
+with may as (
+    select %(user_id)s::uuid is null or exists (
+        select from agent.members m where m.organization_id = %(organization_id)s and m.user_id = %(user_id)s and m.role = 'admin'
+    ) as permitted, exists (
+        select from agent.grants g
+        where g.organization_id = %(organization_id)s and g.definition = %(definition)s and g.tool = %(tool)s
+    ) as known
+), changed as (
+    update agent.grants g set
+        state = %(state)s, revoked_at = case when %(state)s = 'revoked' then clock_timestamp() end,
+        changed_by = %(user_id)s, changed_at = clock_timestamp()
+    from may
+    where may.permitted and g.organization_id = %(organization_id)s and g.definition = %(definition)s and g.tool = %(tool)s
+      and g.state <> %(state)s
+    returning g.tool
+)
+select permitted, known, exists (select from changed) as changed from may
