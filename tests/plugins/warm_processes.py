@@ -4,6 +4,7 @@ A real process in all that a test notices: its own memory, environment, folder a
 What it cannot show is how a program starts from nothing; the tests of that start an interpreter.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -15,11 +16,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 _NUMBER = struct.Struct("!i")
 _START_S = 60
@@ -213,7 +214,29 @@ def _main(descriptor: str, *modules: str) -> None:
     os.environ.update(request["environment"])
     module, _, name = request["call"].partition(":")
     sys.argv[:] = ["-c", *request["arguments"]]
-    getattr(importlib.import_module(module), name)()
+    _ended_as_a_program(getattr(importlib.import_module(module), name))
+
+
+def _ended_as_a_program(call: Callable[[], object]) -> NoReturn:
+    """What an interpreter does when its program has ended, but for taking apart, and so copying, all that was imported before."""
+    code = 0
+    try:
+        call()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+    except Exception:  # noqa: BLE001 - said, as the interpreter would
+        code = 1
+        sys.excepthook(*sys.exc_info())
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = 120
+    os._exit(code & 0xFF)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from warm_processes import Warm
 
 PATIENCE_S = 40
 PROGRAM = """
-import json, os, sys, time
+import atexit, json, os, sys, threading, time
 SEEN = []
 def tell():
     SEEN.append(sys.argv[1:])
@@ -19,6 +19,10 @@ def tell():
     sys.exit("seven")
 def fail():
     raise ValueError("no")
+def leave():
+    atexit.register(print, "at its end")
+    threading.Thread(target=lambda: (time.sleep(0.05), print("beside it"))).start()
+    print("left", end=" ")
 def wait():
     print("waits", flush=True)
     time.sleep(600)
@@ -47,6 +51,11 @@ def test_an_error_ends_its_process_alone_and_is_told_as_python_tells_it(warm: Wa
     failed = warm.run("forked:fail", environment={}, timeout_s=PATIENCE_S)
     assert (failed.code, failed.err.splitlines()[-1]) == (1, "ValueError: no")
     assert warm.run("forked:tell", environment={}, timeout_s=PATIENCE_S).err == "seven\n"
+
+
+def test_what_a_program_leaves_to_its_end_is_done_in_the_order_of_python(warm: Warm) -> None:
+    left = warm.run("forked:leave", environment={}, timeout_s=PATIENCE_S)
+    assert (left.code, left.out, left.err) == (0, "left beside it\nat its end\n", "")
 
 
 def test_a_process_that_goes_on_too_long_or_is_left_is_killed_and_waited_for(warm: Warm) -> None:
