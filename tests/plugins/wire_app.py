@@ -1,6 +1,6 @@
 """The app of workers that are stopped or killed while a model over the wire answers them; ``WIRE_URL`` names the provider.
 
-``python -m wire_app ORGANIZATION RUN`` leads one run for one segment, stops in order on SIGTERM as a worker does, and prints the state.
+``wire_app:run``, told ``ORGANIZATION RUN``, leads one run for one segment, stops in order on SIGTERM as a worker does, and prints the state.
 """
 
 import asyncio
@@ -40,5 +40,6 @@ async def main(organization_id: UUID, run_id: UUID) -> None:
         print((await platform.leader.advance(organization_id, run_id)).state, flush=True)
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """The process."""
     asyncio.run(main(UUID(sys.argv[1]), UUID(sys.argv[2])))
