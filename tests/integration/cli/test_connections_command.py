@@ -118,6 +118,8 @@ def test_the_keys_of_a_vault_are_changed_without_touching_what_they_open(vault: 
         (["--oauth-client", "ada", "--token-endpoint", "http://login.vendor.example/t"], "client-secret\n", "clear"),
         (["--secret-stdin", "--account", "nonsense"], f"{SECRET}\n", "NAME=VALUE"),
         (["--secret-stdin", "--header", "two words"], f"{SECRET}\n", "header"),
+        (["--secret-stdin", "--header", "Content-Length"], f"{SECRET}\n", "carries no key"),
+        (["--secret-stdin", "--header", "content-type"], f"{SECRET}\n", "carries no key"),
         (["--secret-stdin", "--label", "x" * 300], f"{SECRET}\n", "label"),
     ],
 )

@@ -19,12 +19,14 @@ from agentic.services.connections.oauth import check_endpoint
 from agentic.services.connections.ports import ConnectionStore
 from agentic.services.connections.secrets import ApiKey, Secret, check, decoded, encoded, values
 from agentic.services.tools.handlers.email.nylas import GRANT_FACT, NYLAS, is_mailbox
+from agentic.services.tools.handlers.http import FRAMING
 
 _PAGE = 100
 _MAX_LABEL = 200
 _MAX_ACCOUNT = 1000
 _PROVIDER = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
+_OTHERWISE_USED = FRAMING | {"accept", "accept-encoding", "content-encoding", "content-type"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -214,6 +216,8 @@ def _check_words(provider: str, label: str, header: str | None, account: Mapping
         raise ValueError(f"a label has 1 to {_MAX_LABEL} printable characters, without blanks around them")
     if header is not None and not _HEADER.fullmatch(header):
         raise ValueError("a header's name holds characters HTTP does not allow")
+    if header is not None and header.lower() in _OTHERWISE_USED:
+        raise ValueError(f"the header {header} says something else of a request and carries no key")
     if sum(len(name) + len(value) for name, value in account.items()) > _MAX_ACCOUNT:
         raise ValueError(f"the facts of an account have at most {_MAX_ACCOUNT} characters")
     if not all(_is_shown(text) for fact in account.items() for text in fact):

@@ -23,10 +23,11 @@ DEFAULT_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 10.0
 """For one address, so that a dead one leaves time for the next."""
 MAX_BODY_BYTES = 4 * 1024 * 1024
+FRAMING = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+"""Headers that only the client sets, from the origin and the body."""
 
 _FIRST_BYTE_EVENTS = frozenset({"http11.send_request_headers.started", "http2.send_request_headers.started"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_FRAMING = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?|")
 
 
@@ -223,7 +224,7 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name):
             raise ValueError("a header's name holds characters HTTP does not allow")
-        if name.lower() in _FRAMING:
+        if name.lower() in FRAMING:
             raise ValueError(f"header {name}: the client sets it, from the origin and the body")
         if not _HEADER_VALUE.fullmatch(value):
             raise ValueError(
