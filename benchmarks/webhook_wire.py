@@ -27,18 +27,23 @@ def post(url: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
 
 
 class KeptConnection:
-    """One connection: a request at a time, its status read, its body passed over."""
+    """One connection: a request at a time, its status read, its body passed over. One that was closed while idle is opened again."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, url: str, address: str) -> None:
+        self._url = urlsplit(url)
+        self._address = address
 
     @classmethod
     async def open(cls, url: str, *, address: str) -> Self:
         """Connect from an address of this machine."""
-        to = urlsplit(url)
-        reader, writer = await asyncio.open_connection(to.hostname, to.port, local_addr=(address, 0))
-        return cls(reader, writer)
+        connection = cls(url, address)
+        await connection._connect()
+        return connection
+
+    @property
+    def closed(self) -> bool:
+        """Whether the other end has closed it, as far as was heard."""
+        return self._reader.at_eof()
 
     async def send(self, request: bytes) -> int:
         """Send the bytes of a request; the status of its answer.
@@ -47,6 +52,9 @@ class KeptConnection:
             OSError: the connection broke.
             ProgramFault: the server closed it.
         """
+        if self.closed:
+            await self.close()
+            await self._connect()
         self._writer.write(request)
         head, _body = await _message(self._reader)
         return int(head[9:12])
@@ -55,6 +63,11 @@ class KeptConnection:
         """Close it."""
         self._writer.close()
         await self._writer.wait_closed()
+
+    async def _connect(self) -> None:
+        self._reader, self._writer = await asyncio.open_connection(
+            self._url.hostname, self._url.port, local_addr=(self._address, 0)
+        )
 
 
 class EventTaker:

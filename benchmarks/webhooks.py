@@ -204,16 +204,20 @@ def _row(row: Figures, rows: Sequence[Figures]) -> dict[str, Any]:
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    value = int(text) if text.isdecimal() else 0
     if not 1 <= value <= 100_000:
         raise argparse.ArgumentTypeError("give a number from 1 to 100,000")
     return value
 
 
 def _rate(text: str) -> float:
-    value = float(text)
+    wrong = argparse.ArgumentTypeError("give a number above 0, up to 10,000")
+    try:
+        value = float(text)
+    except ValueError:
+        raise wrong from None
     if not 0 < value <= 10_000:
-        raise argparse.ArgumentTypeError("give a number above 0, up to 10,000")
+        raise wrong
     return value
 
 

@@ -62,9 +62,12 @@ def _table() -> list[str]:
     return [line for line in section.splitlines() if line.startswith("| `")]
 
 
-@pytest.mark.parametrize("wrong", [["--jobs", "0"], ["--senders", "many"], ["--rate", "0"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "wrong", [["--jobs", "0"], ["--senders", "many"], ["--rate", "0"], ["--rate", "fast"]], ids=" ".join
+)
 def test_figures_of_no_callback_are_not_asked_for(wrong: list[str]) -> None:
     command = [sys.executable, "-m", "benchmarks.webhooks", *wrong]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "usage:" in done.stderr
+    assert "give a number" in done.stderr
