@@ -12,7 +12,7 @@ def dying() -> Iterator[Warm]:
     """Forks them from one that has imported whatever leads a run."""
     processes = Warm(
         *("agentic.bootstrap.opening", "agentic.runtime.agent.agno.runtime", "agentic.testing.child_process"),
-        *("crash_jobs", "crash_app", "crash_after_commit"),
+        *("crash_jobs", "crash_app", "crash_after_commit", "mcp_crash_app", "agentic.services.mcp.http"),
     )
     yield processes
     processes.close()

@@ -2,36 +2,35 @@
 
 import asyncio
 import os
-import sys
+import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
-import psutil
 import pytest
 
 import mcp_crash_app
 from agentic.services.mcp.config import Classification
 from agentic.services.tools.models import IdempotencyClass, Risk, SideEffects
-from agentic.testing import KILLED, Harness, advance_in_child, harness
+from agentic.testing import KILLED, Harness, harness
 from tests.integration.mcp.scripted_http import Asked, Scripted, scripted
 from tests.integration.mcp.stage import declared, http_config
 from time_passes import time_passes
+from warm_processes import Process, Warm
 
-CHILD = "agentic.testing.child_process"
+LIMIT_S = 60
 
 
 @asynccontextmanager
-async def killed(database: str, said: IdempotencyClass) -> AsyncIterator[tuple[Harness, Scripted, UUID]]:
+async def killed(database: str, dying: Warm, said: IdempotencyClass) -> AsyncIterator[tuple[Harness, Scripted, UUID]]:
     """A run whose first worker died when the server had its call, and the world after its leases."""
+
+    leaders: list[Process] = []
 
     def on(server: Scripted, asked: Asked) -> Any:
         if asked.tool == "pay" and len(server.calls("pay")) == 1:
-            for process in psutil.Process().children(recursive=True):
-                with suppress(psutil.Error):  # one that has ended meanwhile has no command line
-                    if CHILD in process.cmdline():
-                        process.kill()
+            os.kill(leaders[0].pid, signal.SIGKILL)
             return None
         return ...
 
@@ -42,31 +41,29 @@ async def killed(database: str, said: IdempotencyClass) -> AsyncIterator[tuple[H
     ):
         await h.add_server(http_config(peer.url).model_copy(update={"classification": classified}))
         run_id = await h.start(agent=h.agent.model_copy(update={"tools": ("mcp.scripted.pay",)}))
-        status = await asyncio.to_thread(
-            advance_in_child,
-            "mcp_crash_app:make",
-            h.database_url,
-            h.organization_id,
-            run_id,
-            environment={"PYTHONPATH": os.pathsep.join(sys.path)},
-            lease_s=20,
-        )
+        lease_s, claim_grace_s = 20, 1
+        arguments = ("mcp_crash_app:make", h.organization_id, run_id, lease_s, claim_grace_s)
+        environment = {**os.environ, "AGENTIC_CHILD_DATABASE_URL": h.database_url}
+        call = "agentic.testing.child_process:main"
+        with dying.started(call, *map(str, arguments), environment=environment) as leader:
+            leaders.append(leader)
+            status = await asyncio.to_thread(leader.wait, LIMIT_S)
         assert status == KILLED and len(peer.calls("pay")) == 1
         await time_passes(h.platform.database, run_id)
         yield h, peer, run_id
 
 
 @pytest.mark.guarantee("J3")
-async def test_a_call_that_may_have_paid_is_uncertain_and_not_made_again(database: str) -> None:
-    async with killed(database, IdempotencyClass.NON_IDEMPOTENT) as (h, peer, run_id):
+async def test_a_call_that_may_have_paid_is_uncertain_and_not_made_again(database: str, dying: Warm) -> None:
+    async with killed(database, dying, IdempotencyClass.NON_IDEMPOTENT) as (h, peer, run_id):
         end = await h.settle(run_id, timeout_s=20)
         assert (end.state, end.partial_reason) == ("succeeded", "outcome_unknown: mcp.scripted.pay")
         assert len(await h.uncertain(run_id)) == 1 and len(peer.calls("pay")) == 1
 
 
 @pytest.mark.guarantee("J3")
-async def test_a_call_that_does_no_harm_twice_is_made_again(database: str) -> None:
-    async with killed(database, IdempotencyClass.IDEMPOTENT) as (h, peer, run_id):
+async def test_a_call_that_does_no_harm_twice_is_made_again(database: str, dying: Warm) -> None:
+    async with killed(database, dying, IdempotencyClass.IDEMPOTENT) as (h, peer, run_id):
         end = await h.settle(run_id, timeout_s=20)
         assert (end.state, end.partial_reason) == ("succeeded", None)
         assert await h.uncertain(run_id) == [] and len(peer.calls("pay")) == 2
