@@ -99,6 +99,19 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
             sys.stdout.buffer.write(b"a banner\n\xff\xfe not utf-8\n{broken\n[]\n\n")
             sys.stdout.flush()
             text(id, "after it")
+        case "half_character":
+            text(id, "cut \ud83d here")
+        case "latin":
+            answer = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"caf\xe9"}]}}\n'
+            sys.stdout.buffer.write(answer % id)
+            sys.stdout.flush()
+        case "deep":
+            deep: Any = {}
+            for _ in range(300):
+                deep = [deep]
+            say({"id": id, "result": {"content": deep}})
+        case "no_result":
+            say({"id": id, "result": None})
         case "long_line":
             sys.stdout.write(
                 json.dumps({"jsonrpc": "2.0", "id": id, "result": {"pad": "x" * arguments["bytes"]}}) + "\n"
@@ -173,6 +186,8 @@ def main() -> None:
                 sys.exit("no folders, no work")
         elif method == "notifications/cancelled":
             CANCELLED.append(params["requestId"])
+        elif method == "tools/list" and "lists_never" in HABITS:
+            continue
         elif method == "tools/list":
             say({"id": id, "result": pages().get(params.get("cursor") or "", {"tools": []})})
         elif method == "tools/call":

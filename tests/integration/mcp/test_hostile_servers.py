@@ -70,11 +70,18 @@ async def test_a_schema_nested_beyond_reading_and_one_of_twenty_megabytes_end_wi
     assert troubles == [Trouble.PROTOCOL, Trouble.TOO_LARGE]
 
 
-async def test_a_list_over_a_pipe_that_nobody_can_read_is_given_up_at_the_servers_own_time_out() -> None:
+async def test_a_list_over_a_pipe_that_nobody_can_read_is_told_as_that() -> None:
     deep: Any = {}
-    for _ in range(400):
+    for _ in range(150):
         deep = {"anyOf": [deep]}
-    config = stdio_config(variables=listing(declared("a") | {"inputSchema": deep}))
+    async with server_of(stdio_config(variables=listing(declared("a") | {"inputSchema": deep}))) as server:
+        with pytest.raises(RemoteFailure) as failure:
+            await server.connection()
+    assert failure.value.trouble is Trouble.PROTOCOL
+
+
+async def test_a_list_over_a_pipe_that_never_comes_is_given_up_at_the_servers_own_time_out() -> None:
+    config = stdio_config("lists_never")
     config = config.model_copy(update={"timeouts": Timeouts(connect_s=30, request_s=0.5)})
     async with server_of(config) as server:
         with pytest.raises(RemoteFailure) as failure:

@@ -83,6 +83,22 @@ async def test_lines_that_are_no_messages_cost_nothing_but_themselves() -> None:
         assert await call(server, "garbage") == "after it"
 
 
+@pytest.mark.parametrize(("how", "words"), [("half_character", "cut \ufffd here"), ("latin", "caf\ufffd")])
+async def test_an_answer_with_half_a_character_loses_that_character(how: str, words: str) -> None:
+    async with server_of(stdio_config()) as server:
+        assert await call(server, how) == words
+
+
+@pytest.mark.parametrize("how", ["deep", "no_result"])
+async def test_an_answer_that_cannot_be_read_is_told_at_once_and_the_session_goes_on(how: str) -> None:
+    async with server_of(stdio_config()) as server:
+        pid = await call(server, "pid")
+        with pytest.raises(RemoteFailure) as failure:
+            await call(server, how, timeout_s=None)
+        assert failure.value.trouble is Trouble.PROTOCOL and failure.value.sent
+        assert await call(server, "pid") == pid
+
+
 @pytest.mark.parametrize("how", ["long_line", "endless"])
 async def test_a_line_beyond_the_limit_ends_the_server(how: str) -> None:
     async with server_of(stdio_config()) as server:

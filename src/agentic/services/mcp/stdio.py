@@ -12,12 +12,12 @@ from typing import Final
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
 
 from agentic.services.mcp.child import MAX_LINE_BYTES, Child
 from agentic.services.mcp.config import StdioLaunch
 from agentic.services.mcp.environment import child_environment
 from agentic.services.mcp.failures import TRACE, Trouble
+from agentic.services.mcp.lines import message_of
 
 _LINES_A_ROUND: Final = 64
 
@@ -65,10 +65,9 @@ class StdioWire:
                 raise anyio.EndOfStream
             if not line.strip():
                 continue
-            try:
-                return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-            except (ValueError, RecursionError):
-                self.dropped += 1
+            if (message := message_of(line)) is not None:
+                return SessionMessage(message)
+            self.dropped += 1
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send one message.
