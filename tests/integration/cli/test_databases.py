@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from agentic.local.postgres import EmbeddedPostgres
@@ -50,6 +51,25 @@ def test_a_plain_database_is_bootstrapped_and_migrated(shell: "Shell", empty_dat
     assert shell("db", "migrate", "--json").value == []
     assert {row["state"] for row in shell("db", "status", "--json").value} == {"applied"}
     assert shell("runs", "list", "--json").value == []
+
+
+def test_commands_of_a_release_go_on_when_the_next_one_has_migrated_and_stop_where_their_own_files_differ(
+    shell: "Shell", database: str
+) -> None:
+    shell.variables["DATABASE_URL"] = database
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "insert into supabase_migrations.schema_migrations (version, name, statements) values ('20990101000000', 'later', '{}')"
+        )
+        for arguments in (["runs", "list"], ["jobs", "list"], ["usage"]):
+            ended = shell(*arguments, "--json")
+            assert (ended.code, ended.err) == (0, "")
+        connection.execute(
+            "update supabase_migrations.schema_migrations set statements = '{select 1}' where version <> '20990101000000'"
+        )
+    refused = shell("runs", "list", "--json")
+    assert (refused.code, refused.out) == (1, "")
+    assert "'agentic db status' says where they differ" in refused.err
 
 
 @pytest.mark.guarantee("B2")
