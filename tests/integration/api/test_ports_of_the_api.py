@@ -33,6 +33,7 @@ OF_NO_ORGANIZATION: Final = {
     "journal.sweep_holds": "a sweep over all organizations, told nobody",
     "artifacts.sweep": "a sweep over all organizations, told nobody",
     "mcp.probe_due": "a sweep over all organizations, told how many",
+    "mcp.started_for_somebody": "of the deployment: whether anybody still starts a command of its file; no route asks",
     "webhooks.knows": "names of providers, of the deployment",
     "webhooks.receive": "believes a provider's signature; the job's row says whose it is",
     "account_events.challenge": "an address of the deployment's, asked for by a provider",
