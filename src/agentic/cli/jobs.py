@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentic.cli.records import Records
     from agentic.contract.events import Event
     from agentic.contract.json_types import JsonObject
-    from agentic.services.provider_jobs.models import Which
+    from agentic.services.provider_jobs.models import ProviderJob, Which
     from agentic.services.provider_jobs.operating import JobDesk
 
 app = typer.Typer(name="jobs", no_args_is_help=True, help="Shows jobs of providers, and asks about silent ones.")
@@ -126,7 +126,7 @@ def reconcile(
             else:
                 await desk.not_taken(where, job, user_id=who, evidence=evidence)
         if app_path is not None:
-            await _ask(records, app_path, job)
+            await _ask(records, app_path, await desk.show(where, job))
         return job_view(await desk.show(where, job))
 
     found = with_records(folder, organization, act)
@@ -136,8 +136,9 @@ def reconcile(
         show(field_table(job_fields(found)))
 
 
-async def _ask(records: "Records", app_path: str, job: UUID) -> None:
+async def _ask(records: "Records", app_path: str, job: "ProviderJob") -> None:
     from agentic.cli.app_path import app_at
+    from agentic.contract.errors import Conflict, ProgramFault
     from agentic.services.provider_jobs.intake import WebhookIntake
     from agentic.services.provider_jobs.reconciling import JobReconciling
     from agentic.storage.job_store import PostgresJobStore
@@ -145,12 +146,21 @@ async def _ask(records: "Records", app_path: str, job: UUID) -> None:
     async def send(events: "Sequence[Event]") -> None:
         await records.flush([event.id for event in events])
 
+    if job.state.terminal:
+        say("it has ended, and its provider is not asked")
+        return
+    if job.provider_job_id is None:
+        raise Conflict(
+            f"{job.provider} never named its id of job {job.id}, so it cannot be asked; look there, and say --provider-id or --not-taken"
+        )
     store = PostgresJobStore(records.database)
     async with app_at(app_path) as declared:
+        if job.provider not in {provider.name for provider in declared.providers}:
+            raise ProgramFault(f"{app_path} has no provider {job.provider}; name the app whose tool submitted the job")
         intake = WebhookIntake(store=store, providers=declared.providers, send=send)
         asking = JobReconciling(store=store, providers=declared.providers, intake=intake, flush=records.flush)
-        if not await asking.ask_about(records.organization_id, job):
-            say("its provider says of no end yet, or was not asked: it has no id of the provider's, or has ended")
+        if not await asking.ask_about(records.organization_id, job.id):
+            say("its provider says of no end yet")
 
 
 def _desk(records: "Records") -> "JobDesk":

@@ -11,6 +11,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)  # each command is a process of its own
 
+APPS = """
+from agentic import App
+from agentic.services.provider_jobs.fullenrich import FullEnrich, FullEnrichAccount
+
+account = FullEnrichAccount(key="a-key-of-nobody", callback_origin="https://api.shop.example", origin="http://127.0.0.1:1")
+app = App(providers=[FullEnrich(account)])
+without = App()
+"""
+
 
 def insert(database: str, seed: "Seed", *, unknown: bool) -> str:
     """A reserved job of the seed's run."""
@@ -63,3 +72,27 @@ def test_what_makes_no_sense_is_refused_and_dropped_deliveries_are_counted(
     assert shell("jobs", "list", "--open", "--unknown").code == 2
     [drop] = shell("jobs", "drops", "--json").value
     assert (drop["provider"], drop["reason"], drop["day"], drop["drops"]) == ("fullenrich", "late", "2026-02-03", 4)
+
+
+def test_a_job_that_could_not_be_asked_about_is_an_error_that_says_why(
+    database: str, seed: "Seed", shell: "Shell"
+) -> None:
+    (shell.folder / "product.py").write_text(APPS)
+    job = insert(database, seed, unknown=False)
+
+    def why(app: str = "product:app") -> str:
+        ended = shell("jobs", "reconcile", job, "--app", app, "--json")
+        assert (ended.code, ended.out) == (1, "")
+        return ended.err
+
+    assert "never named its id" in why()
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("update agent.provider_jobs set provider_job_id = 'batch-1' where id = %s", (job,))
+        assert "product:without has no provider fullenrich" in why("product:without")
+        assert "could not be asked about: GET http://127.0.0.1:1" in why()
+        connection.execute(
+            "update agent.provider_jobs set state = 'completed', terminal_at = clock_timestamp() where id = %s", (job,)
+        )
+    ended = shell("jobs", "reconcile", job, "--app", "product:app", "--json")
+    assert (ended.code, ended.value["state"]) == (0, "completed"), ended.err
+    assert "is not asked" in ended.err

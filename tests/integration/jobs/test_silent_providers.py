@@ -9,6 +9,7 @@ from agentic.contract.principal import Role
 from agentic.local.providers.fullenrich import Batch
 from agentic.local.providers.stand_in import Answer, Lost
 from agentic.services.provider_jobs.models import JobState, NewJob
+from agentic.services.provider_jobs.reconciling import NotAnswered
 from core_world import execute
 from jobs_stage import CREDIT, JobsStage, body, jobs_stage
 
@@ -170,6 +171,18 @@ async def test_an_operator_who_found_that_it_was_never_taken_ends_it_at_no_cost(
         await s.settle_all()
         assert [line["cost"] for line in await s.lines()] == [0]
         assert (await s.holds(), (await s.read(job.id)).state) == ([("job", "settled")], JobState.FAILED)
+
+
+async def test_a_person_who_asks_hears_why_the_provider_could_not_be_asked(database: str) -> None:
+    async with jobs_stage(database) as s:
+        job, batch = await submitted(s)
+        s.vendor.finish(batch)
+        s.vendor.then(Answer(status=401), Lost())
+        for why in ("the key is not accepted", "may have taken effect"):
+            with pytest.raises(NotAnswered, match=why):
+                await s.h.platform.reconciling.ask_about(job.organization_id, job.id)
+            assert (await s.read(job.id)).state is JobState.SUBMITTED
+        assert await s.h.platform.reconciling.ask_about(job.organization_id, job.id)
 
 
 async def test_an_operator_who_found_the_provider_s_id_has_the_provider_asked(database: str) -> None:

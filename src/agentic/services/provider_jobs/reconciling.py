@@ -22,6 +22,10 @@ ASKED_AT_ONCE = 20
 LIMIT = 200
 
 
+class NotAnswered(AgenticError):
+    """A provider could not be asked about a job, or its answer is not to be understood; the job stands as it stood."""
+
+
 class JobReconciling:
     """The sweep over jobs."""
 
@@ -54,21 +58,40 @@ class JobReconciling:
         return moved + len(nudges)
 
     async def ask_about(self, organization_id: UUID, job_id: UUID) -> bool:
-        """Ask about one job now; whether it ended."""
-        return any([await self._ask(provider, only=(organization_id, job_id)) for provider in self._providers])
+        """Ask about one job now; whether it ended.
 
-    async def _ask(self, provider: JobProvider, *, only: tuple[UUID, UUID] | None = None) -> int:
-        taken = await self._store.take_silent(
+        Raises:
+            NotAnswered: says why, for a person.
+        """
+        only = (organization_id, job_id)
+        return any(
+            [
+                await self._about(provider, job)
+                for provider in self._providers
+                for job in await self._taken(provider, only=only)
+            ]
+        )
+
+    async def _ask(self, provider: JobProvider) -> int:
+        """Ask about silent jobs; a provider that cannot be asked is asked again later, and costs the others nothing."""
+        ended = 0
+        for job in await self._taken(provider):
+            try:
+                ended += await self._about(provider, job)
+            except NotAnswered as problem:
+                _log.warning("%s", problem)
+        return ended
+
+    async def _taken(self, provider: JobProvider, *, only: tuple[UUID, UUID] | None = None) -> list[ProviderJob]:
+        return await self._store.take_silent(
             provider.name,
             window_s=provider.window_s,
             again_s=provider.ask_every_s,
             limit=ASKED_AT_ONCE,
             only=only,
         )
-        return sum([await self._about(provider, job) for job in taken])
 
     async def _about(self, provider: JobProvider, job: ProviderJob) -> bool:
-        """Ask about one job; a provider that cannot be asked is asked again later, and costs the others nothing."""
         if job.provider_job_id is None:
             return False
         try:
@@ -82,6 +105,5 @@ class JobReconciling:
         except StorageUnavailable:
             raise
         except (AgenticError, Unreadable) as error:
-            _log.warning("job %s of %s could not be asked about (%s)", job.id, provider.name, type(error).__name__)
-            return False
+            raise NotAnswered(f"job {job.id} of {provider.name} could not be asked about: {error}") from error
         return dropped is None
