@@ -102,8 +102,8 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
         case "half_character":
             text(id, "cut \ud83d here")
         case "latin":
-            answer = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"caf\xe9"}]}}\n'
-            sys.stdout.buffer.write(answer % id)
+            latin = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"caf\xe9"}]}}\n'
+            sys.stdout.buffer.write(latin % id)
             sys.stdout.flush()
         case "deep":
             deep: Any = {}
