@@ -56,5 +56,6 @@ async def test_a_run_reads_a_resource_that_is_listed_and_none_that_is_not(
         texts = [text for role, text in await h.messages(run_id) if role == "tool"]
     names, contents = (json.loads(text)["external"]["data"] for text in texts[:2])
     assert listed in [each["uri"] for each in names["resources"]]
-    assert contents["contents"][0]["media_type"] == "text/markdown" and contents["contents"][0]["text"]
+    document, text = contents["contents"]
+    assert document["media_type"] == "text/markdown" and document["text_follows"] and text.startswith("#")
     assert json.loads(texts[2])["reason_code"] == "not_found"
