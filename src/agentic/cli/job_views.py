@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from agentic.cli.safe_text import safe_line
-from agentic.cli.times import minute
+from agentic.cli.times import minute, moment
 from agentic.contract.json_types import JsonObject
 from agentic.services.provider_jobs.models import ProviderJob
 
@@ -44,9 +44,10 @@ def job_table(jobs: Sequence[JsonObject]) -> Table:
     return table
 
 
-def job_fields(job: JsonObject) -> dict[str, Any]:
+def job_fields(job: Mapping[str, Any]) -> dict[str, Any]:
     """One job, field by field; what it lacks is left out by the table."""
-    return {**{name.replace("_", " "): value for name, value in job.items() if value != 0}, "stands": _note(job)}
+    plain = {name.replace("_", " "): _read(name, value) for name, value in job.items() if value != 0}
+    return {**plain, "cost": _amount(job["cost"]), "late report": _said_late(job["late_report"]), "stands": _note(job)}
 
 
 def drop_view(row: Mapping[str, Any]) -> JsonObject:
@@ -68,7 +69,7 @@ def drop_table(drops: Sequence[JsonObject]) -> Table:
     return table
 
 
-def _note(job: JsonObject) -> str:
+def _note(job: Mapping[str, Any]) -> str:
     if job["unknown_at"] is not None and job["terminal_at"] is None:
         return f"nobody knows whether the provider took it; {job['note'] or 'look there'}"
     if job["terminal_at"] is None:
@@ -76,6 +77,20 @@ def _note(job: JsonObject) -> str:
     if job["usage_id"] is None:
         return "its cost is not settled" + (", and was given up" if job["settle_failed_at"] else "")
     return "a later report says otherwise" if job["late_report"] else ""
+
+
+def _read(name: str, value: Any) -> Any:
+    return moment(value) if name.endswith("_at") and value is not None else value
+
+
+def _amount(cost: Mapping[str, Any] | None) -> str:
+    return "" if cost is None else f"{cost['quantity']} {cost['unit']}"
+
+
+def _said_late(report: Mapping[str, Any] | None) -> str:
+    if report is None:
+        return ""
+    return f"{report['state']}, {_amount(report['cost']) or 'no cost'}, at {moment(report['at'])}; charged to nobody"
 
 
 def _plain(value: Mapping[str, Any] | None) -> JsonObject | None:
