@@ -5,6 +5,7 @@ Where this process ends, the call stands in the database: it waits for its decis
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -100,6 +101,8 @@ def call(folder: Path | None, wanted: Wanted, *, organization: UUID | None, user
         Conflict: the request key stands for another call, which is as it was.
         StorageUnavailable: nobody answers at the database.
     """
+    # how the call ended is told in a sentence; Python would print the record of it beside that, with places in our code
+    logging.getLogger("agentic.services.tools.handling").addHandler(logging.NullHandler())
     home = home_of(folder)
     home.check()
     home.name_mcp_servers()

@@ -11,7 +11,8 @@ _REMEDIES: Final = {
     Trouble.NOT_STARTED: "see that its entry in the file of servers is right and its program installed; 'agentic mcp doctor {name}' goes "
     "through it",
     Trouble.EGRESS: "let its origin through with AGENTIC_EGRESS_ALLOW, or have the operator add it with --operator",
-    Trouble.CONNECT: "see whether it runs and can be reached from here; a stdio server says why on stderr",
+    Trouble.CONNECT: "see whether its address or command is right, and whether it runs and can be reached from here; a stdio server says "
+    "why on stderr",
     Trouble.CONNECT_TIMEOUT: "see whether it is up, or start its command by hand and see what it waits for; one that needs that long "
     "is given it with 'agentic mcp configure {name} --connect-timeout 120'",
     Trouble.HANDSHAKE: "what answers does not speak the protocol; check the address of --url, or start the command by hand and see what it "
@@ -22,6 +23,8 @@ _REMEDIES: Final = {
     Trouble.FORBIDDEN: "let the account behind the credential use the server, at the server's own administration",
     Trouble.AUTH_UNSUPPORTED: "get a token or an OAuth client there, and configure --auth bearer, header or oauth2",
     Trouble.REDIRECTED: "name the address that it leads to; no redirect is followed",
+    Trouble.HTTP_STATUS: "check the path of --url, which often ends in /mcp; else ask whoever runs the server",
+    Trouble.PROTOCOL: "what it answers cannot be read or is no answer of the protocol; ask whoever makes it",
     Trouble.TIMEOUT: "see why it takes so long; the list of tools has 30 seconds",
     Trouble.TOO_LARGE: "the server sends more than is taken; ask whoever makes it",
     Trouble.FLOODED: "the server asks more than it may; ask whoever makes it",

@@ -56,6 +56,8 @@ def scripted(folder: Path, *tools: dict[str, Any]) -> str:
         "    done = {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 's', 'version': '1'}}\n"
         "    if asked['method'] == 'tools/list':\n"
         "        done = {'tools': json.loads(pathlib.Path('offers.json').read_text())}\n"
+        "    if asked.get('params', {}).get('name') == 'dies':\n"
+        "        break\n"
         "    print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], 'result': done}), flush=True)\n"
     )
     return f"{sys.executable} {shlex.quote(str(program))}"
@@ -110,6 +112,15 @@ def test_a_server_is_added_classified_activated_and_called_once_after_an_approva
     told = shell("runs", "show", done.value["run_id"], "--json").value
     assert [span["name"] for span in told["spans"] if span["kind"] == "tool"][-1] == "mcp.pottery.add_note"
     assert len(told["approvals"]) == 1
+
+
+def test_a_call_that_nobody_knows_of_is_told_in_sentences_alone(admin: str, shell: "Shell") -> None:
+    command = scripted(shell.folder, {"name": "dies", "inputSchema": {"type": "object"}})
+    assert shell("mcp", "add", "till", "--stdio", command).code == 0
+    assert shell("mcp", "activate", "till").code == 0
+    unknown = shell("mcp", "call", "till", "dies", "--yes")
+    assert (unknown.code, "outcome_unknown: " in unknown.err, "uncertain list" in unknown.err) == (1, True, True)
+    assert ".py:" not in unknown.err, unknown.err
 
 
 def test_a_call_by_hand_is_rejected_by_the_person_it_asks_and_its_arguments_are_checked(
