@@ -1,10 +1,11 @@
 """``/api/v1/agentic/webhooks/{provider}``: the deliveries of providers, which carry a signature and no token.
 
 Reports of a job come to ``/{job_id}`` below it; events of connected accounts to the address itself, which a provider may make sure of
-first. A body is read up to a cap before anything is made of it. Only a delivery whose signature fails is charged to its caller, so
-that a provider may deliver as fast as it likes.
+first. A body is read up to a cap, and for a time, before anything is made of it. Only a delivery whose signature fails is charged to its
+caller, so that a provider may deliver as fast as it likes.
 """
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,6 +24,8 @@ from agentic.services.connections.account_intake import AccountEventIntake
 from agentic.services.provider_jobs.intake import WebhookIntake
 
 MAX_BODY_BYTES = 2 * 1024 * 1024
+BODY_S = 30.0
+"""For all of a body; who has not sent it by then is not waited for, and what came of it is let go."""
 _MAX_DIGITS = 9
 ACCOUNTS_PATH = "/api/v1/agentic/webhooks/{provider}"
 PATH = f"{ACCOUNTS_PATH}/{{job_id}}"
@@ -109,6 +112,10 @@ async def _received(
         body = await _body(request)
     except ClientDisconnect:
         return error_response(400, "cut_off", "the body is not whole")
+    except TimeoutError:
+        return error_response(
+            408, "too_slow", f"the body did not come within {BODY_S:g} seconds", {"Connection": "close"}
+        )
     if body is None:
         return error_response(413, "too_large", f"the body is larger than {MAX_BODY_BYTES // 1024} KiB")
     receipt = await receive(body, dict(request.headers))
@@ -125,13 +132,19 @@ async def _received(
 
 
 async def _body(request: Request) -> bytes | None:
-    """The bytes as they came; ``None`` when there are too many, whether or not their number was said before."""
+    """The bytes as they came; ``None`` when there are too many, whether or not their number was said before.
+
+    Raises:
+        ClientDisconnect: the sender left before the end.
+        TimeoutError: they did not all come in time.
+    """
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and (len(declared) > _MAX_DIGITS or int(declared) > MAX_BODY_BYTES):
         return None
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            return None
+    async with asyncio.timeout(BODY_S):
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                return None
     return bytes(body)

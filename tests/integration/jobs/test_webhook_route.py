@@ -1,10 +1,13 @@
 """The route of provider callbacks: who is believed, what is matched, and what the sender is told (T3, W2)."""
 
+import asyncio
 import gzip
+from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
 
+from agentic.api import webhooks
 from agentic.api.webhooks import MAX_BODY_BYTES, FailureLimits
 from agentic.services.provider_jobs.models import JobState
 from core_world import execute, rows
@@ -85,6 +88,22 @@ async def test_what_is_too_large_is_refused_before_it_is_hashed(database: str) -
 
         reply = await s.http.post(f"/api/v1/agentic/webhooks/fullenrich/{job.id}", content=unsaid())  # type: ignore[arg-type]
         assert reply.status_code == 413
+        assert await s.drops() == {}
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "BODY_S", 0.05)
+    async with jobs_stage(database) as s:
+        job = await s.job()
+
+        async def begun() -> AsyncIterator[bytes]:
+            yield body("v-1", job.id)[:10]
+            await asyncio.Event().wait()
+
+        path = f"/api/v1/agentic/webhooks/fullenrich/{job.id}"
+        reply = await asyncio.wait_for(s.http.post(path, content=begun()), 30)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (408, "too_slow")
+        assert (await s.read(job.id)).state is JobState.SUBMITTED
         assert await s.drops() == {}
 
 
