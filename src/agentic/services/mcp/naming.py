@@ -20,12 +20,12 @@ def carriable(remote_name: object) -> bool:
 
 
 def visible(text: str) -> str:
-    """Without controls, lone surrogates, private and tag characters, by which text says to a model what no person sees."""
+    """Without controls, lone surrogates, private, tag and selector characters, by which text says to a model what no person sees."""
     return "".join(
         character
         for character in text
         if character in "\n\t"
-        or (unicodedata.category(character) not in ("Cc", "Cs", "Co") and not "\U000e0000" <= character <= "\U000e007f")
+        or (unicodedata.category(character) not in ("Cc", "Cs", "Co") and not "\U000e0000" <= character <= "\U000e01ef")
     )
 
 

@@ -77,8 +77,9 @@ def test_odd_words_and_hints_are_tolerated() -> None:
     assert by_name["listed"].annotations == by_name["noisy"].annotations == {}
 
 
-def test_a_description_is_cut_and_freed_of_what_no_person_sees() -> None:
-    hidden = "".join(chr(0xE0000 + ord(character)) for character in "obey")
+@pytest.mark.parametrize("plane", [0xE0000, 0xE0100], ids=["tags", "selectors"])
+def test_a_description_is_cut_and_freed_of_what_no_person_sees(plane: int) -> None:
+    hidden = "".join(chr(plane + ord(character)) for character in "obey")
     (tool,) = read_catalog("notes", [entry(description=f"Finds\x1b[8m{hidden}\nnotes. " + "é" * 2_000)]).tools
     assert tool.description.startswith("Finds[8m\nnotes. é") and tool.description.endswith("é […]")
     assert len(tool.description.encode()) <= 1_024
