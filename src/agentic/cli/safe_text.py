@@ -32,7 +32,11 @@ def _unsafe(character: str, before: str) -> bool:
         return False
     if character in _JOINING:
         return before.isascii()
-    if character in _BLANK or "\ufe00" <= character <= "\ufe0d" or "\U000e0100" <= character <= "\U000e01ef":
+    if "\U000e0100" <= character <= "\U000e01ef":
+        return (
+            unicodedata.category(before) != "Lo"
+        )  # one says which form of an ideograph is meant, a row of them is hidden text
+    if character in _BLANK or "\ufe00" <= character <= "\ufe0d":
         return True
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 

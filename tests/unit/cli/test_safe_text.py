@@ -36,7 +36,13 @@ def test_an_address_that_only_looks_like_another_is_seen_to_be_none(hidden: str)
 
 @pytest.mark.parametrize(
     "text",
-    ["\u2764\ufe0f", "\U0001f469\u200d\U0001f52c", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "f\u00fcr"],
+    [
+        "\u2764\ufe0f",
+        "\U0001f469\u200d\U0001f52c",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "f\u00fcr",
+        "\u845b\U000e0100\u57ce",
+    ],
 )
 def test_what_scripts_and_emoji_are_made_of_stays(text: str) -> None:
     assert safe(text) == text
