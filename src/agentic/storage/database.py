@@ -14,6 +14,7 @@ from psycopg_pool import PoolClosed, PoolTimeout
 
 from agentic.contract.errors import Conflict, StorageUnavailable
 from agentic.storage.liveness import gone
+from agentic.storage.pipeline import pipelined
 from agentic.storage.pool import Connection, Pool
 
 Params = Mapping[str, Any]
@@ -52,7 +53,7 @@ class Database:
     async def atomic(self, statements: Sequence[tuple[LiteralString, Params]]) -> list[DictRow | None]:
         """Run statements as one transaction and one round trip; the first row of each, or ``None``."""
         async with self._connection() as connection:
-            async with connection.pipeline():
+            async with pipelined(connection):
                 cursors = [await connection.execute(statement, params) for statement, params in statements]
             return [await cursor.fetchone() if _gives_rows(cursor) else None for cursor in cursors]
 
@@ -67,7 +68,7 @@ class Database:
             params: its values.
         """
         async with self._connection() as connection:
-            async with connection.pipeline():
+            async with pipelined(connection):
                 await connection.execute(*settings)
                 cursor = await connection.execute(statement, params)
             return await cursor.fetchall()

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import tempfile
 import time
 from collections.abc import AsyncIterator
 
@@ -115,6 +116,27 @@ async def test_many_clients_share_two_server_connections_without_a_statement_los
         servers = await asyncio.wait_for(asyncio.gather(*slow), timeout=30)
     assert len({server["pid"] for server in servers if server}) == SERVER_CONNECTIONS
     assert sorted(number for numbers in seen for number in numbers) == list(range(80))
+
+
+async def test_nothing_follows_the_sync_of_a_pipeline(direct_database: str) -> None:
+    """A pooler has let go of the server by then; it would take another one for whatever follows, and keep it."""
+    async with open_pool(direct_database, max_size=1) as pool:
+        database = Database(pool)
+        with tempfile.TemporaryFile("w+") as sent:
+            async with pool.connection() as connection:
+                connection.pgconn.trace(sent.fileno())
+            await database.atomic([(HOT, {"n": 1, "s": 0.01}), (HOT, {"n": 2, "s": 0})])
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                await database.atomic(
+                    [(HOT, {"n": 1, "s": 0}), ("select 1 / %(n)s", {"n": 0}), (HOT, {"n": 2, "s": 0})]
+                )
+            assert (await database.one(HOT, {"n": 3, "s": 0})) is not None
+            async with pool.connection() as connection:
+                connection.pgconn.untrace()
+            sent.seek(0)
+            said = [line.split("\t")[3].strip() for line in sent if line.split("\t")[1] == "F"]
+    assert said.count("Sync") == 3
+    assert "Flush" not in said
 
 
 async def test_what_a_pipeline_sets_for_itself_no_other_client_sees(pooled_database: str) -> None:
