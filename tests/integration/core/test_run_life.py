@@ -19,6 +19,7 @@ from agentic.services.runs.models import Append, Lease, Renewed, RunEnd, RunMess
 from agentic.services.tools.context import CallContext
 from agentic.testing import Call, Calls, Fail, Harness, Say, harness
 from core_world import Done, World, execute, journal, rows
+from late_renewal import renewed_too_late
 
 SAVE = Calls([Call("notes.save", {"text": "milk"})])
 MAIL = Calls([Call("mail.send", {"text": "hello"})])
@@ -223,24 +224,7 @@ async def test_a_renewal_that_comes_after_the_lease_was_given_back_stops_nothing
     tools = [world.read(), world.send()]
     async with harness(tools=tools, script=[turn, Say("Done.")], database_url=database, timings=quick) as h:
         run_id = await h.start()
-        store: Any = h.platform.leader._store
-        renew, give_back, gone = store.renew, getattr(store, way_out), asyncio.Event()
-
-        async def watched(lease: Lease, *, lease_s: float) -> Renewed | None:
-            renewed: Renewed | None = await renew(lease, lease_s=lease_s)
-            if renewed is None:
-                gone.set()
-            return renewed
-
-        async def slow(*args: Any, **kwargs: Any) -> Any:
-            moved = await give_back(*args, **kwargs)
-            await asyncio.wait_for(gone.wait(), 10)
-            for _ in range(10):
-                await asyncio.sleep(0)  # the keeper hears the answer
-            return moved
-
-        store.renew = watched
-        setattr(store, way_out, slow)
+        renewed_too_late(h.platform.leader._store, way_out)
         assert await h.advance(run_id) == became
 
 

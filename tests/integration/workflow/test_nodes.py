@@ -12,9 +12,9 @@ from agentic.contract.trust import Trust
 from agentic.runtime.agent.timings import Timings
 from agentic.runtime.workflow import tool_step
 from agentic.runtime.workflow.phases import Done, Failed, Later, Parked, Partial
-from agentic.services.runs.models import Lease, Renewed
 from agentic.services.tools.handlers.errors import RetryableUpstreamError
 from core_world import World
+from late_renewal import renewed_too_late
 from workflow_flows import flow_app, flow_of, node, nothing
 from workflow_stage import stage
 
@@ -44,24 +44,7 @@ async def test_a_renewal_that_comes_after_a_node_gave_its_lease_back_stops_nothi
     quick = Timings(lease_s=2, renew_s=0.01)
     async with stage(database, flow_app(nothing, tools), serve=False, timings=quick) as s:
         leader, flow = workflows(s.platform).leader, flow_of(s, tools)
-        store: Any = leader._runs
-        renew, give_back, gone = store.renew, getattr(store, way_out), asyncio.Event()
-
-        async def watched(lease: Lease, *, lease_s: float) -> Renewed | None:
-            renewed: Renewed | None = await renew(lease, lease_s=lease_s)
-            if renewed is None:
-                gone.set()
-            return renewed
-
-        async def slow(*args: Any, **kwargs: Any) -> Any:
-            moved = await give_back(*args, **kwargs)
-            await asyncio.wait_for(gone.wait(), 10)
-            for _ in range(10):
-                await asyncio.sleep(0)  # the keeper hears the answer
-            return moved
-
-        store.renew = watched
-        setattr(store, way_out, slow)
+        renewed_too_late(leader._runs, way_out)
         phase = await leader.run(flow, node("note", "mail.send" if way_out == "park" else "notes.save"))
         assert isinstance(phase, Parked if way_out == "park" else Done)
 

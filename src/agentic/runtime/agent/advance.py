@@ -106,9 +106,8 @@ class Advance:
         except LeaseLost:
             return Advanced(state="lost")
         except ClaimLost:
-            return await self._endings.release(
-                segment, orderly=False
-            )  # nobody else leads: the journal answers the next leader
+            # nobody else leads: the journal answers the next leader
+            return await self._endings.release(segment, orderly=False)
         except ClaimInFlight as busy:
             return await self._endings.release(segment, due_at=busy.due_at)
         except RunEnded as ended:
