@@ -95,7 +95,7 @@ docs: dev
 
 lock:
 	@command -v $(UV) >/dev/null || { echo "Locking needs uv (https://docs.astral.sh/uv); name it with make lock UV=/path/to/uv" >&2; exit 1; }
-	$(COMPILE) --extra supabase --extra openai --extra anthropic --extra google --group build pyproject.toml --output-file requirements/runtime.txt
+	$(COMPILE) --extra mcp --extra supabase --extra openai --extra anthropic --extra google --group build pyproject.toml --output-file requirements/runtime.txt
 	$(COMPILE) --all-extras --group dev --constraint requirements/runtime.txt pyproject.toml --output-file requirements/dev.txt
 
 clean:
